@@ -1,0 +1,9 @@
+//! The words of Osprey: requests, metadata, records, events, reasons. Types and parsing, nothing else.
+//!
+//! Start with [`request`], the job message, and [`event`], what Batch says of a job. Nothing here reads a clock, the
+//! environment, or anything outside its arguments, and every map is ordered, so equal inputs give equal outputs.
+
+pub mod definition;
+pub mod event;
+pub mod id;
+pub mod request;
