@@ -3,7 +3,12 @@
 //! Start with [`request`], the job message, and [`event`], what Batch says of a job. Nothing here reads a clock, the
 //! environment, or anything outside its arguments, and every map is ordered, so equal inputs give equal outputs.
 
+pub mod decision;
 pub mod definition;
 pub mod event;
+pub mod facts;
 pub mod id;
+pub mod metadata;
+pub mod pool;
+pub mod reason;
 pub mod request;
