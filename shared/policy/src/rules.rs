@@ -1,0 +1,205 @@
+//! The parts of a policy that are data: tiers, admission, requeue and order, with their defaults.
+//!
+//! Units are in the names: `_seconds`, `_ms`, `_mib`, `_percent`. A limit that is `None` is no limit.
+
+use osprey_model::id::TierName;
+use osprey_model::pool::CapacityType;
+
+use crate::key::MetadataKey;
+
+/// The smallest number that Batch takes as a scheduling priority.
+pub const PRIORITY_MIN: u32 = 0;
+
+/// The greatest number that Batch takes as a scheduling priority.
+pub const PRIORITY_MAX: u32 = 9999;
+
+/// A tier: a level of urgency with its own job queue in each pool.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tier {
+    /// Its name, the last part of its queues' names.
+    pub name: TierName,
+    /// Which jobs it gets.
+    pub takes: Takes,
+    /// Tiers whose running jobs it may preempt.
+    pub may_preempt: Vec<TierName>,
+    /// Tiers whose running jobs it may preempt besides, only when the pool is full.
+    pub may_preempt_when_full: Vec<TierName>,
+    /// How long a job runs before it may be preempted, in seconds.
+    pub minimum_run_seconds: u64,
+    /// Time between the notice and the end of a preempted job, in seconds; never 0, a checkpoint needs it.
+    pub grace_seconds: u64,
+    /// The work that a preemption may cost: a checkpoint interval above it is refused, in seconds.
+    pub checkpoint_window_seconds: u64,
+    /// Most evictions of one job in its life.
+    pub evictions_per_job: Option<u32>,
+    /// Most evictions of the tier's jobs within [`Self::eviction_window_seconds`].
+    pub evictions_per_window: Option<u32>,
+    /// The window of [`Self::evictions_per_window`], in seconds.
+    pub eviction_window_seconds: u64,
+    /// Most GPUs of one team running in the tier.
+    pub team_gpus_max: Option<u32>,
+    /// Longest run of a job of the tier, in seconds.
+    pub duration_max_seconds: Option<u64>,
+    /// Kinds of capacity open to the tier, the preferred one first; never empty.
+    pub capacity: Vec<CapacityType>,
+}
+
+/// Which jobs a tier gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Takes {
+    /// Jobs that aren't preemptible and whose number is at least this.
+    AtLeast(u32),
+    /// Every preemptible job, whatever its number.
+    Preemptible,
+}
+
+impl Tier {
+    /// The default minimum run: 5 minutes.
+    pub const MINIMUM_RUN_SECONDS: u64 = 300;
+    /// The default grace: 2 minutes, the notice that Spot gives.
+    pub const GRACE_SECONDS: u64 = 120;
+    /// The default checkpoint window: 15 minutes.
+    pub const CHECKPOINT_WINDOW_SECONDS: u64 = 900;
+    /// The default window of `evictions_per_window`: 1 hour.
+    pub const EVICTION_WINDOW_SECONDS: u64 = 3600;
+
+    /// A tier with every default; preemptible jobs prefer Spot, the others never see it.
+    #[must_use]
+    pub fn new(name: TierName, takes: Takes) -> Self {
+        let capacity = match takes {
+            Takes::Preemptible => vec![CapacityType::Spot, CapacityType::OnDemand],
+            Takes::AtLeast(_) => vec![CapacityType::OnDemand],
+        };
+        Self {
+            name,
+            takes,
+            may_preempt: Vec::new(),
+            may_preempt_when_full: Vec::new(),
+            minimum_run_seconds: Self::MINIMUM_RUN_SECONDS,
+            grace_seconds: Self::GRACE_SECONDS,
+            checkpoint_window_seconds: Self::CHECKPOINT_WINDOW_SECONDS,
+            evictions_per_job: None,
+            evictions_per_window: None,
+            eviction_window_seconds: Self::EVICTION_WINDOW_SECONDS,
+            team_gpus_max: None,
+            duration_max_seconds: None,
+            capacity,
+        }
+    }
+
+    /// The smallest number of the tier; `None` for the preemptible tier.
+    #[must_use]
+    pub const fn at_least(&self) -> Option<u32> {
+        match self.takes {
+            Takes::AtLeast(number) => Some(number),
+            Takes::Preemptible => None,
+        }
+    }
+}
+
+/// What the policy demands at the door.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AdmissionRules {
+    /// Metadata that every job must give, in the order of the file.
+    pub require: Vec<MetadataKey>,
+    /// Most children of an array that Batch itself unfolds.
+    pub array_width_max: u32,
+    /// Longest run of any job, in seconds.
+    pub duration_max_seconds: Option<u64>,
+}
+
+impl Default for AdmissionRules {
+    /// Nothing required, arrays up to 100 children, no cap on durations.
+    fn default() -> Self {
+        Self { require: Vec::new(), array_width_max: 100, duration_max_seconds: None }
+    }
+}
+
+/// What happens after a failure or an interruption.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RequeueRules {
+    /// Requeues after failures; the next failure is the last.
+    pub failures_max: u32,
+    /// Requeues after interruptions (preemptions and lost hosts); the next one is the last.
+    pub interruptions_max: u32,
+    /// The first delay, in milliseconds; the delay doubles with each try.
+    pub base_ms: u64,
+    /// The longest delay, in milliseconds.
+    pub cap_ms: u64,
+    /// How much of a delay is left to chance, in percent: 20 makes 10 s one of 8 s to 10 s.
+    pub jitter_percent: u32,
+    /// Lost hosts after which a job goes to On-Demand capacity.
+    pub on_demand_after: u32,
+    /// Memory of the try after one that ran out of memory, in percent of that one's.
+    pub memory_growth_percent: u32,
+    /// Most memory that growth may reach, in MiB.
+    pub memory_cap_mib: Option<u64>,
+    /// How long dependents of a dead job wait for a person to requeue it before they fail, in milliseconds.
+    pub dependency_grace_ms: u64,
+}
+
+impl Default for RequeueRules {
+    fn default() -> Self {
+        Self {
+            failures_max: 3,
+            interruptions_max: 10,
+            base_ms: 5_000,
+            cap_ms: 900_000,
+            jitter_percent: 20,
+            on_demand_after: 2,
+            memory_growth_percent: 150,
+            memory_cap_mib: None,
+            dependency_grace_ms: 0,
+        }
+    }
+}
+
+/// Which waiting job comes next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OrderRules {
+    /// A job above this number gets a scheduling cycle at once.
+    pub dive_above: u32,
+}
+
+impl Default for OrderRules {
+    fn default() -> Self {
+        Self { dive_above: 800 }
+    }
+}
+
+/// The numbers of derivation that aren't rules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeriveRules {
+    /// The number before the first rule.
+    pub base: u32,
+    /// The number is never below this.
+    pub floor: u32,
+    /// The number is never above this.
+    pub ceiling: u32,
+    /// The number when derivation itself fails.
+    pub fallback: u32,
+}
+
+impl Default for DeriveRules {
+    fn default() -> Self {
+        Self { base: 500, floor: PRIORITY_MIN, ceiling: PRIORITY_MAX, fallback: 500 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn preemptible_jobs_prefer_spot_and_others_never_see_it() {
+        let tier = |takes| Tier::new("t".into(), takes).capacity;
+        assert_eq!(tier(Takes::Preemptible), [CapacityType::Spot, CapacityType::OnDemand]);
+        assert_eq!(tier(Takes::AtLeast(0)), [CapacityType::OnDemand]);
+    }
+
+    #[test]
+    fn only_tiers_with_a_threshold_have_a_smallest_number() {
+        assert_eq!(Tier::new("t".into(), Takes::AtLeast(800)).at_least(), Some(800));
+        assert_eq!(Tier::new("t".into(), Takes::Preemptible).at_least(), None);
+    }
+}
