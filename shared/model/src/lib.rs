@@ -5,10 +5,15 @@
 
 pub mod decision;
 pub mod definition;
+pub mod end;
 pub mod event;
 pub mod facts;
 pub mod id;
+pub mod limits;
+pub mod message;
+pub mod job;
 pub mod metadata;
 pub mod pool;
 pub mod reason;
 pub mod request;
+pub mod resources;

@@ -23,6 +23,10 @@ pub enum ReasonCode {
     WrongType,
     /// A member that must be there and isn't.
     MissingMember,
+    /// A member given twice.
+    DuplicateMember,
+    /// Text with a character that nothing further on can carry.
+    InvalidText,
     /// An action that doesn't exist.
     UnknownAction,
     /// A job id that is no UUID.

@@ -1,0 +1,245 @@
+//! The message: a body of the submission queue into a request or an action, or the reason why it is neither.
+//!
+//! A body is *malformed* when it is no JSON object at all: nobody can say which job it meant, so it becomes a dead
+//! letter. An object that is no valid request is *refused*: its sender is told every fault, each with its path.
+
+mod json;
+mod path;
+mod schema;
+mod shape;
+pub mod tags;
+pub mod words;
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::id::JobId;
+use crate::limits::MESSAGE_BYTES_MAX;
+use crate::reason::{ReasonCode, Refusal};
+use crate::request::SubmitJobRequest;
+use schema::{ACTIONS, SUBMIT_JOB};
+use shape::{Faults, Member, Walk};
+use words::{either, nearest, quote};
+
+pub use tags::{chosen_job_id, reserved_tags};
+
+/// A job id as an example in sentences.
+const JOB_ID_EXAMPLE: &str = "6ba7b810-9dad-41d1-80b4-00c04fd430c8";
+
+/// What a body of the submission queue says.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Message {
+    /// A job.
+    Submit(Box<SubmitJobRequest>),
+    /// Something to be done to a job or a dead letter.
+    Action(Action),
+}
+
+/// Something to be done to a job or a dead letter; the body carries its name as `action`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "action", rename_all_fields = "camelCase", deny_unknown_fields)]
+pub enum Action {
+    /// Ends a job for good.
+    CancelJob {
+        /// The job.
+        job_id: JobId,
+        /// Why, for the record and for Batch.
+        reason: String,
+    },
+    /// Starts a job again that has ended.
+    RequeueJob {
+        /// The job.
+        job_id: JobId,
+        /// Why, for the record.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+    /// Keeps a waiting job from starting.
+    HoldJob {
+        /// The job.
+        job_id: JobId,
+        /// Why, for the record.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+    /// Lets a held job start.
+    ReleaseJob {
+        /// The job.
+        job_id: JobId,
+        /// Why, for the record.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+    /// Sends a dead letter through again.
+    RedriveDeadLetter {
+        /// The dead letter.
+        dead_letter_id: String,
+    },
+    /// Closes a dead letter without sending it again.
+    DiscardDeadLetter {
+        /// The dead letter.
+        dead_letter_id: String,
+        /// Why, for the record.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+}
+
+/// Why a body is no message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rejection {
+    /// Stable code; of several faults, the code of the first.
+    pub code: ReasonCode,
+    /// Every fault in one sentence each, joined by `; `.
+    pub message: String,
+    /// True when the body is no JSON object: a dead letter. False when it is one and says something wrong: refused.
+    pub malformed: bool,
+}
+
+impl Rejection {
+    fn malformed(code: ReasonCode, message: String) -> Self {
+        Self { code, message, malformed: true }
+    }
+}
+
+impl From<Refusal> for Rejection {
+    fn from(Refusal { code, message }: Refusal) -> Self {
+        Self { code, message, malformed: false }
+    }
+}
+
+impl From<Rejection> for Refusal {
+    fn from(rejection: Rejection) -> Self {
+        Self::new(rejection.code, rejection.message)
+    }
+}
+
+impl fmt::Display for Rejection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.message, self.code)
+    }
+}
+
+impl std::error::Error for Rejection {}
+
+/// Reads a body that may not even be text, such as a line of a file.
+///
+/// # Errors
+/// [`ReasonCode::NotText`] for bytes that aren't UTF-8; else what [`parse`] says.
+pub fn parse_bytes(body: &[u8]) -> Result<Message, Rejection> {
+    match std::str::from_utf8(body) {
+        Ok(text) => parse(text),
+        Err(error) => {
+            let at = error.valid_up_to();
+            Err(Rejection::malformed(
+                ReasonCode::NotText,
+                format!("the body is not UTF-8: byte {at} begins no character; send JSON as UTF-8"),
+            ))
+        }
+    }
+}
+
+/// Reads a body of the submission queue.
+///
+/// # Errors
+/// Malformed: not text that a queue carries, not JSON, no object. Refused: larger than a queue takes, a member given
+/// twice, an unknown action, and every difference from the shape of a request or of the action.
+pub fn parse(body: &str) -> Result<Message, Rejection> {
+    check_text(body)?;
+    let document = json::read(body).map_err(|error| not_json(body, &error))?;
+    let Value::Object(object) = document.value else {
+        return Err(not_an_object(&document.value));
+    };
+    let mut faults = Faults::default();
+    for path in &document.repeated {
+        faults.add(ReasonCode::DuplicateMember, || format!("{} is given twice; keep one", quote(path)));
+    }
+    match object.get("action") {
+        Some(name) => action(name, &object, faults),
+        None => submit(object, faults),
+    }
+}
+
+fn check_text(body: &str) -> Result<(), Rejection> {
+    if body.len() > MESSAGE_BYTES_MAX {
+        let given = body.len();
+        let message = format!("a message takes at most {MESSAGE_BYTES_MAX} bytes; {given} were given");
+        return Err(Refusal::new(ReasonCode::RequestTooLarge, message).into());
+    }
+    match body.char_indices().find(|(_, character)| !queue_carries(*character)) {
+        None => Ok(()),
+        Some((at, character)) => Err(Rejection::malformed(
+            ReasonCode::NotText,
+            format!(
+                "the body holds the character U+{:04X} at byte {at}, which a queue cannot carry; write it as \\u{:04x} inside a JSON text",
+                u32::from(character),
+                u32::from(character)
+            ),
+        )),
+    }
+}
+
+/// What SQS takes in a body (API reference, `SendMessage`): tab, line feed, carriage return, and from U+0020 all but
+/// U+FFFE and U+FFFF.
+fn queue_carries(character: char) -> bool {
+    matches!(character, '\t' | '\n' | '\r' | '\u{20}'..='\u{fffd}' | '\u{10000}'..)
+}
+
+fn not_json(body: &str, error: &serde_json::Error) -> Rejection {
+    let cause = if body.trim().is_empty() { "it is empty".to_owned() } else { error.to_string() };
+    Rejection::malformed(ReasonCode::NotJson, format!("the body is not JSON: {cause}"))
+}
+
+fn not_an_object(value: &Value) -> Rejection {
+    let kind = match value {
+        Value::Null => "null",
+        Value::Bool(_) => "true or false",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a text",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
+    };
+    Rejection::malformed(ReasonCode::NotAnObject, format!("the body must be a JSON object; {kind} was given"))
+}
+
+fn submit(object: Map<String, Value>, mut faults: Faults) -> Result<Message, Rejection> {
+    Walk::new("a `SubmitJob` request", SUBMIT_JOB, &mut faults).run(&object);
+    if let Some(refusal) = faults.into_refusal() {
+        return Err(refusal.into());
+    }
+    let request = typed::<SubmitJobRequest>(object)?;
+    Ok(Message::Submit(Box::new(request)))
+}
+
+fn action(name: &Value, object: &Map<String, Value>, mut faults: Faults) -> Result<Message, Rejection> {
+    let members = members_of(name)?;
+    Walk::new("this action", members, &mut faults).run(object);
+    if let Some(refusal) = faults.into_refusal() {
+        return Err(refusal.into());
+    }
+    Ok(Message::Action(typed(object.clone())?))
+}
+
+fn members_of(name: &Value) -> Result<&'static [Member], Rejection> {
+    let known = || ACTIONS.iter().map(|(name, _)| *name);
+    let given = name.as_str().map_or_else(|| name.to_string(), str::to_owned);
+    let found = ACTIONS.iter().find(|(known, _)| name.as_str() == Some(known));
+    found.map(|(_, members)| *members).ok_or_else(|| {
+        let help = match nearest(&given, known()) {
+            Some(near) => format!("did you mean {}?", quote(near)),
+            None => format!("known are {}", either(known())),
+        };
+        Refusal::new(ReasonCode::UnknownAction, format!("there is no action {}; {help}", quote(&given))).into()
+    })
+}
+
+/// INVARIANT: the walk found nothing, so the types take it; a fault here means that shape and type disagree.
+fn typed<T: serde::de::DeserializeOwned>(object: Map<String, Value>) -> Result<T, Rejection> {
+    serde_json::from_value(Value::Object(object))
+        .map_err(|error| Refusal::new(ReasonCode::WrongType, format!("the request can't be read: {error}")).into())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,102 @@
+//! Words of a refusal: quoting what a user typed, and finding what he may have meant.
+
+/// Most characters of user input in one quotation.
+///
+/// A member name or a value may be as long as the body, 1 MiB. A sentence that repeats it whole would be refused by
+/// the item it is stored in and read by nobody; 80 characters fill one line of a terminal.
+pub const QUOTE_CHARACTERS_MAX: usize = 80;
+
+/// Longest word that is compared with known ones, in characters. No known word has more than 40.
+const COMPARED_CHARACTERS_MAX: usize = 64;
+
+/// Puts user input in backticks: control characters escaped, backticks inside replaced, the rest cut at
+/// [`QUOTE_CHARACTERS_MAX`].
+#[must_use]
+pub fn quote(text: &str) -> String {
+    let mut quoted = String::from("`");
+    for (count, character) in text.chars().enumerate() {
+        if count == QUOTE_CHARACTERS_MAX {
+            quoted.push('…');
+            break;
+        }
+        match character {
+            '`' => quoted.push('\''),
+            c if c.is_control() => quoted.extend(c.escape_unicode()),
+            c => quoted.push(c),
+        }
+    }
+    quoted.push('`');
+    quoted
+}
+
+/// The known word nearest to `word`, letter case aside; `None` when none is within a third of its length.
+///
+/// A suggestion further away than that is noise: any typo would get one.
+#[must_use]
+pub fn nearest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
+    let length = word.chars().count();
+    if length > COMPARED_CHARACTERS_MAX {
+        return None;
+    }
+    let lower = word.to_lowercase();
+    known
+        .into_iter()
+        .filter(|candidate| *candidate != word)
+        .map(|candidate| (strsim::osa_distance(&lower, &candidate.to_lowercase()), candidate))
+        .filter(|(distance, _)| distance.saturating_mul(3) <= length)
+        .min()
+        .map(|(_, candidate)| candidate)
+}
+
+/// Known words as a sentence lists them: `` `a`, `b` or `c` ``.
+#[must_use]
+pub fn either<'k>(words: impl IntoIterator<Item = &'k str>) -> String {
+    joined(words, " or ")
+}
+
+/// Known words as a sentence lists them: `` `a`, `b` and `c` ``.
+#[must_use]
+pub fn all_of<'k>(words: impl IntoIterator<Item = &'k str>) -> String {
+    joined(words, " and ")
+}
+
+fn joined<'k>(words: impl IntoIterator<Item = &'k str>, last: &str) -> String {
+    let mut quoted: Vec<String> = words.into_iter().map(quote).collect();
+    match quoted.pop() {
+        None => String::new(),
+        Some(tail) if quoted.is_empty() => tail,
+        Some(tail) => format!("{}{last}{tail}", quoted.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quoted_input_stays_on_one_line() {
+        assert_eq!(quote("a\n`b`\u{0}"), "`a\\u{a}'b'\\u{0}`");
+        assert_eq!(quote(&"x".repeat(200)).chars().count(), QUOTE_CHARACTERS_MAX + 3);
+    }
+
+    #[test]
+    fn a_suggestion_is_near_or_absent() {
+        for (word, known, want) in [
+            ("enviroment", vec!["environment", "command"], Some("environment")),
+            ("JOBNAME", vec!["jobName"], Some("jobName")),
+            ("colour", vec!["jobName", "tags"], None),
+            ("tag", vec!["tags"], Some("tags")),
+            ("ab", vec!["ac"], None),
+        ] {
+            assert_eq!(nearest(word, known), want, "{word}");
+        }
+    }
+
+    #[test]
+    fn lists_read_as_sentences() {
+        assert_eq!(either(["a", "b", "c"]), "`a`, `b` or `c`");
+        assert_eq!(all_of(["a", "b"]), "`a` and `b`");
+        assert_eq!(either(["a"]), "`a`");
+        assert_eq!(either([]), "");
+    }
+}
