@@ -4,4 +4,5 @@
 //! give equal results, in equal order.
 
 pub mod key;
+pub mod requeue;
 pub mod rules;

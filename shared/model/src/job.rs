@@ -1,0 +1,386 @@
+//! The job record: one logical job across its attempts.
+//!
+//! The state item stays under 1 KB, because every update pays for the item's size. What is long and never changes
+//! (the body) is another item.
+
+use serde::{Deserialize, Serialize};
+
+use crate::end::EndClass;
+use crate::id::{BatchJobId, JobId, MessageId, PolicyRevision, PoolName, QueueName, TierName};
+use crate::reason::ReasonCode;
+
+/// Most bytes of a state item.
+pub const STATE_BYTES_MAX: usize = 1024;
+/// Most characters of a reason kept in the state item; the whole text is in the attempt.
+pub const STATE_REASON_CHARS_MAX: usize = 160;
+
+/// Where a job is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum JobState {
+    /// Kept out of the queue by a person.
+    Held,
+    /// Waits for the jobs it depends on.
+    Waiting,
+    /// May be submitted once `not_before` has come.
+    Queued,
+    /// An attempt is being submitted; whether Batch has it isn't known yet.
+    Claimed,
+    /// Batch has it.
+    Submitted,
+    /// It runs.
+    Running,
+    /// It ended well.
+    Succeeded,
+    /// It was stopped, or what it depends on can't succeed.
+    Failed,
+    /// It was turned away at the door.
+    Refused,
+    /// It can't be handled without a person.
+    Dead,
+}
+
+impl JobState {
+    /// Every state.
+    pub const ALL: [Self; 10] = [
+        Self::Held,
+        Self::Waiting,
+        Self::Queued,
+        Self::Claimed,
+        Self::Submitted,
+        Self::Running,
+        Self::Succeeded,
+        Self::Failed,
+        Self::Refused,
+        Self::Dead,
+    ];
+
+    /// Whether the job has ended. A person may still requeue one that failed or is dead.
+    #[must_use]
+    pub fn is_final(self) -> bool {
+        matches!(self, Self::Succeeded | Self::Failed | Self::Refused | Self::Dead)
+    }
+
+    /// Whether Batch has, or may have, a job for it.
+    #[must_use]
+    pub fn is_dispatched(self) -> bool {
+        matches!(self, Self::Claimed | Self::Submitted | Self::Running)
+    }
+
+    /// Whether the record may go from this state to `next` in one write.
+    #[must_use]
+    pub fn may_become(self, next: Self) -> bool {
+        use JobState::{Claimed, Dead, Failed, Held, Queued, Refused, Running, Submitted, Succeeded, Waiting};
+        match self {
+            Held => matches!(next, Queued | Waiting | Failed | Refused),
+            Waiting => matches!(next, Queued | Held | Failed | Refused),
+            // A late event of an attempt that was given up as never made brings the job straight into Batch's hands.
+            Queued => {
+                matches!(next, Queued | Claimed | Held | Failed | Dead | Submitted | Running | Succeeded)
+            }
+            Claimed => matches!(next, Claimed | Queued | Submitted | Running | Succeeded | Failed | Dead | Held),
+            Submitted => {
+                matches!(next, Submitted | Running | Queued | Held | Succeeded | Failed | Dead)
+            }
+            Running => matches!(next, Running | Queued | Held | Succeeded | Failed | Dead),
+            Failed | Dead => matches!(next, Queued | Waiting),
+            Succeeded | Refused => false,
+        }
+    }
+
+    /// The word in records and JSON.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Held => "held",
+            Self::Waiting => "waiting",
+            Self::Queued => "queued",
+            Self::Claimed => "claimed",
+            Self::Submitted => "submitted",
+            Self::Running => "running",
+            Self::Succeeded => "succeeded",
+            Self::Failed => "failed",
+            Self::Refused => "refused",
+            Self::Dead => "dead",
+        }
+    }
+}
+
+/// The state item of a job. Times are milliseconds since 1970.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Job {
+    /// The stable id.
+    pub id: JobId,
+    /// The message it came with.
+    pub message: MessageId,
+    /// First sixteen hexadecimal digits of the SHA-256 of the body.
+    pub payload: String,
+    /// `jobName`, cut to what fits.
+    pub name: String,
+    /// Where it is.
+    pub state: JobState,
+    /// Number of the newest attempt; 0 before the first.
+    pub attempt: u32,
+    /// The tier derived.
+    pub tier: TierName,
+    /// The priority derived, 0 to 9999.
+    pub priority: u32,
+    /// The pool it goes to.
+    pub pool: PoolName,
+    /// Policy revision of the newest decision.
+    pub policy: PolicyRevision,
+    /// Team, for usage.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub team: Option<String>,
+    /// GPUs that it holds while it runs: those of one child × children for an array.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub gpus: u32,
+    /// When it was recorded.
+    pub created_at: i64,
+    /// When it last changed.
+    pub updated_at: i64,
+    /// Not to be submitted before.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub not_before: i64,
+    /// What happened to it so far.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub counts: Counts,
+    /// Budgets spent since it was submitted, or since a person requeued it.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub budget: Budget,
+    /// The claim of the attempt being submitted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub claim: Option<Claim>,
+    /// The attempt that Batch has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<Run>,
+    /// Set while a person's wish to stop it is being carried out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop: Option<Stop>,
+    /// Memory grown after an attempt that ran out of it, MiB.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_mib: Option<u64>,
+    /// Whether its next attempt stays off Spot.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub avoid_spot: bool,
+    /// Whether it has dependencies.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub depends: bool,
+    /// Whether its number is the fallback.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub fallback: bool,
+    /// Class of the newest attempt's end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_end: Option<EndClass>,
+    /// Why it ended, for a job that did not succeed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end: Option<End>,
+}
+
+/// Lineage counters: each attempt is counted once, in the write that closes it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Counts {
+    /// Attempts that count as failures.
+    #[serde(skip_serializing_if = "is_default")]
+    pub failures: u32,
+    /// Attempts stopped for more urgent work.
+    #[serde(skip_serializing_if = "is_default")]
+    pub preemptions: u32,
+    /// Attempts that lost their host.
+    #[serde(skip_serializing_if = "is_default")]
+    pub host_losses: u32,
+    /// Times it went back into the queue.
+    #[serde(skip_serializing_if = "is_default")]
+    pub requeues: u32,
+    /// Second Batch jobs for one attempt that were stopped.
+    #[serde(skip_serializing_if = "is_default")]
+    pub duplicate_runs: u32,
+    /// GPU-seconds lost to failures.
+    #[serde(skip_serializing_if = "is_default")]
+    pub wasted_gpu_seconds: u64,
+}
+
+/// Budgets spent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Budget {
+    /// Failures.
+    #[serde(skip_serializing_if = "is_default")]
+    pub failures: u32,
+    /// Interruptions.
+    #[serde(skip_serializing_if = "is_default")]
+    pub interruptions: u32,
+}
+
+/// An attempt on its way to Batch.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Claim {
+    /// When it was claimed.
+    pub at: i64,
+    /// The queue it is sent to.
+    pub queue: QueueName,
+    /// Lists after the window that did not show it.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub empty_lists: u32,
+}
+
+/// An attempt that Batch has.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Run {
+    /// Batch's id.
+    pub id: BatchJobId,
+    /// The queue it was sent to.
+    pub queue: QueueName,
+    /// When Batch had it, as far as we know.
+    pub submitted_at: i64,
+    /// When it started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<i64>,
+}
+
+/// A wish to stop the attempt, and what comes then.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stop {
+    /// What comes then.
+    pub then: AfterStop,
+    /// The person's reason, cut to what fits.
+    pub reason: String,
+}
+
+/// What comes after a stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AfterStop {
+    /// The job has failed.
+    Fail,
+    /// It is held.
+    Hold,
+    /// It goes back into the queue.
+    Requeue,
+}
+
+/// Why a job ended without success.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct End {
+    /// Code.
+    pub code: ReasonCode,
+    /// Sentence, cut to what fits.
+    pub message: String,
+}
+
+impl End {
+    /// Cuts the sentence to what the state item may hold.
+    #[must_use]
+    pub fn new(code: ReasonCode, message: &str) -> Self {
+        Self { code, message: cut(message, STATE_REASON_CHARS_MAX) }
+    }
+}
+
+/// An attempt that ended; its own item, written in the transaction that closes it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Attempt {
+    /// Number, from 1.
+    pub number: u32,
+    /// Batch's id.
+    pub batch_job_id: BatchJobId,
+    /// The queue it was sent to.
+    pub queue: QueueName,
+    /// When Batch had it, milliseconds since 1970.
+    pub submitted_at: i64,
+    /// When it started; `None` for one that never did.
+    pub started_at: Option<i64>,
+    /// When it ended.
+    pub stopped_at: i64,
+    /// How it ended.
+    pub end_class: EndClass,
+    /// Batch's words.
+    pub reason: String,
+    /// Exit code, where there was one.
+    pub exit_code: Option<i64>,
+    /// Attempts that Batch made inside this one, beyond the first.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub inner_retries: u32,
+    /// GPU-seconds it held.
+    pub gpu_seconds: u64,
+    /// What came after.
+    pub then: String,
+}
+
+/// A broken invariant, found right before a write or right after a read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("job {job} breaks a rule: {rule}")]
+pub struct Broken {
+    /// The job.
+    pub job: JobId,
+    /// The rule.
+    pub rule: &'static str,
+}
+
+impl Job {
+    /// Checks what must hold of every state item.
+    ///
+    /// # Errors
+    /// Names the first rule that doesn't hold.
+    pub fn check(&self) -> Result<(), Broken> {
+        let rules: [(bool, &'static str); 6] = [
+            ((self.state == JobState::Claimed) == self.claim.is_some(), "a claim exactly while claimed"),
+            (
+                matches!(self.state, JobState::Submitted | JobState::Running) == self.run.is_some(),
+                "a run exactly while Batch has it",
+            ),
+            (!self.state.is_dispatched() || self.attempt > 0, "an attempt number from 1 on"),
+            (self.state.is_final() || self.end.is_none(), "no end before it ended"),
+            (self.priority <= 9999, "a priority up to 9999"),
+            (self.stop.is_none() || self.state.is_dispatched(), "a stop only of something dispatched"),
+        ];
+        match rules.iter().find(|(holds, _)| !holds) {
+            Some((_, rule)) => Err(Broken { job: self.id, rule }),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The first `max` characters of a text, with `…` in place of what is left out.
+#[must_use]
+pub fn cut(text: &str, max: usize) -> String {
+    if text.chars().count() <= max {
+        return text.to_owned();
+    }
+    let mut short: String = text.chars().take(max.saturating_sub(1)).collect();
+    short.push('…');
+    short
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_leaves_succeeded_or_refused() {
+        for next in JobState::ALL {
+            assert!(!JobState::Succeeded.may_become(next));
+            assert!(!JobState::Refused.may_become(next));
+        }
+    }
+
+    #[test]
+    fn only_a_claim_leads_to_batch_or_a_late_event_of_one() {
+        for from in [JobState::Held, JobState::Waiting, JobState::Failed, JobState::Dead] {
+            for to in [JobState::Claimed, JobState::Submitted, JobState::Running, JobState::Succeeded] {
+                assert!(!from.may_become(to), "{from:?} -> {to:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_cut_text_says_that_it_was_cut() {
+        assert_eq!(cut("abcdef", 4), "abc…");
+        assert_eq!(cut("abcd", 4), "abcd");
+        assert_eq!(cut("äöüß!", 3), "äö…");
+    }
+}
