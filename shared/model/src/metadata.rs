@@ -3,7 +3,21 @@
 //! Keys ignore letter case, `-` and `_`. Tags win over variables. Values are trimmed; the words that rules compare
 //! (`team`, `environment`, `workload`, `priority-class`) are lower-cased, so ` Production ` is `production`.
 
+mod amount;
+mod duration;
+mod flag;
+mod key;
+mod read;
+mod size;
+mod source;
+
 use serde::{Deserialize, Serialize};
+
+pub use amount::AmountError;
+pub use duration::{format_duration, parse_duration};
+pub use flag::parse_flag;
+pub use key::Key;
+pub use size::parse_size;
 
 /// The metadata of one job. Absent is `None`; durations are seconds, sizes are bytes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -1,0 +1,120 @@
+//! Keys of metadata and their spellings.
+
+use crate::message::words::nearest;
+
+/// What a tag or variable may say of a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Key {
+    /// Who pays.
+    Team,
+    /// For which project.
+    Project,
+    /// Who sent it.
+    User,
+    /// Production or not.
+    Environment,
+    /// What kind of work.
+    Workload,
+    /// Whether it may be evicted.
+    Preemptible,
+    /// Longest run.
+    MaxDuration,
+    /// Expected run.
+    ExpectedDuration,
+    /// Time between two checkpoints.
+    CheckpointInterval,
+    /// Size of the data.
+    DatasetSize,
+    /// When it should be done.
+    Sla,
+    /// The job it comes from.
+    ParentJobId,
+    /// The tier it asks for at most.
+    PriorityClass,
+}
+
+/// Every key with its name and its aliases, in the order in which faults are told.
+const SPELLINGS: [(Key, &str, &[&str]); 13] = [
+    (Key::Team, "team", &[]),
+    (Key::Project, "project", &[]),
+    (Key::User, "user", &["owner"]),
+    (Key::Environment, "environment", &["env"]),
+    (Key::Workload, "workload", &["workload-type"]),
+    (Key::Preemptible, "preemptible", &["preemptible-flag"]),
+    (Key::MaxDuration, "max-duration", &[]),
+    (Key::ExpectedDuration, "expected-duration", &[]),
+    (Key::CheckpointInterval, "checkpoint-interval", &[]),
+    (Key::DatasetSize, "dataset-size", &[]),
+    (Key::Sla, "sla", &["deadline"]),
+    (Key::ParentJobId, "parent-job-id", &[]),
+    (Key::PriorityClass, "priority-class", &[]),
+];
+
+impl Key {
+    /// Every key, in the order in which faults are told.
+    pub fn all() -> impl Iterator<Item = Self> {
+        SPELLINGS.iter().map(|(key, _, _)| *key)
+    }
+
+    /// Its name, as documented.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        SPELLINGS.iter().find(|(key, _, _)| *key == self).map_or("", |(_, name, _)| *name)
+    }
+
+    /// The key that is spelt so, by name or alias; letter case, `-` and `_` don't matter.
+    #[must_use]
+    pub fn of(spelling: &str) -> Option<Self> {
+        let bare = bare(spelling);
+        spellings().find(|(_, known)| self::bare(known) == bare).map(|(key, _)| key)
+    }
+
+    /// The spelling that `word` may have been meant as.
+    pub(super) fn near(word: &str) -> Option<&'static str> {
+        nearest(word, spellings().map(|(_, known)| known))
+    }
+}
+
+fn spellings() -> impl Iterator<Item = (Key, &'static str)> {
+    SPELLINGS
+        .iter()
+        .flat_map(|(key, name, aliases)| std::iter::once(name).chain(aliases.iter()).map(|known| (*key, *known)))
+}
+
+fn bare(spelling: &str) -> String {
+    spelling.chars().filter(|c| !matches!(c, '-' | '_')).flat_map(char::to_lowercase).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_ignore_case_and_hyphens() {
+        for (spelling, key) in [
+            ("team", Some(Key::Team)),
+            ("TEAM", Some(Key::Team)),
+            ("owner", Some(Key::User)),
+            ("Env", Some(Key::Environment)),
+            ("workloadType", Some(Key::Workload)),
+            ("workload_type", Some(Key::Workload)),
+            ("PREEMPTIBLE-FLAG", Some(Key::Preemptible)),
+            ("maxDuration", Some(Key::MaxDuration)),
+            ("max_duration", Some(Key::MaxDuration)),
+            ("deadline", Some(Key::Sla)),
+            ("parent_job_id", Some(Key::ParentJobId)),
+            ("teams", None),
+            ("", None),
+        ] {
+            assert_eq!(Key::of(spelling), key, "{spelling}");
+        }
+    }
+
+    #[test]
+    fn every_key_is_found_by_its_name() {
+        for key in Key::all() {
+            assert_eq!(Key::of(key.name()), Some(key));
+        }
+    }
+}
