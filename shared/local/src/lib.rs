@@ -1,1 +1,26 @@
-//! Skeleton.
+//! The world on one machine: the ports of Osprey on SQLite and on the local Batch.
+//!
+//! Everything that the handlers ask for is here with the semantics and the limits of AWS, so what runs here runs
+//! there. Start at [`world`]; the store's rules are told in [`store`], the queues' in [`queues`].
+//!
+//! Nothing here decides anything, and nothing reads the system clock but [`clock`].
+
+#[cfg(any(test, feature = "conformance"))]
+pub mod conformance;
+
+pub mod clock;
+pub mod database;
+pub mod notify;
+pub mod queues;
+pub mod state_dir;
+pub mod store;
+
+mod schema;
+
+pub use clock::{ManualClock, ScaledClock};
+pub use database::{Database, DatabaseOptions, OpenError};
+pub use notify::{KeptNotice, LocalNotify};
+pub use queues::{Delivery, LedgerRow, Line, LineOutcome, LocalQueues, QueueCounts, Receipt};
+pub use schema::SCHEMA_VERSION;
+pub use state_dir::{StateDir, StateError, StateLock};
+pub use store::LocalStore;

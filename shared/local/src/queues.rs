@@ -1,0 +1,220 @@
+//! The six queues, as standard SQS queues.
+//!
+//! * At least once, in any order. Here the order happens to be that of becoming visible; nobody may rely on it.
+//! * A message that was received is invisible until its visibility time-out has passed, and then comes again.
+//! * A message that was received `max_receive_count` times (5) and comes up again goes to the dead-letter queue
+//!   instead, with its id, text, sender, time and receive count. As in SQS this happens when the queue is read.
+//! * Only the receipt of the latest receive deletes. A stale one is ignored: [`LocalQueues::delete`] succeeds, and
+//!   says that nothing was deleted. To change the visibility with a stale receipt is refused.
+//! * A message is never dropped for its age, and any number may be in flight.
+
+mod ledger;
+mod receive;
+mod sender;
+
+use std::fmt;
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use osprey_model::id::MessageId;
+use osprey_ports::{CallError, Clock, QueueKind, SendMessage};
+use rusqlite::{Connection, OptionalExtension, params};
+use uuid::Uuid;
+
+use crate::database::{Database, Fault};
+
+pub use ledger::{LedgerRow, Line, LineOutcome};
+pub use receive::{Delivery, Receipt};
+pub use sender::operating_system_user;
+
+/// Longest message in bytes; SQS's limit.
+pub const MESSAGE_BYTES_MAX: usize = 1024 * 1024;
+/// Longest delay of a message in seconds; SQS's limit.
+pub const DELAY_SECONDS_MAX: u32 = 900;
+/// Longest visibility time-out in seconds; SQS's limit.
+pub const VISIBILITY_SECONDS_MAX: u32 = 43_200;
+/// Most messages in one receive; SQS's limit.
+pub const RECEIVE_MESSAGES_MAX: usize = 10;
+/// How often a message is received before it goes to the dead-letter queue, unless told otherwise.
+pub const RECEIVE_COUNT_MAX: u32 = 5;
+
+/// How many messages a queue holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QueueCounts {
+    /// Ready to be received.
+    pub visible: u64,
+    /// Sent with a delay that hasn't passed.
+    pub delayed: u64,
+    /// Received, and neither deleted nor timed out.
+    pub in_flight: u64,
+}
+
+impl QueueCounts {
+    /// All of them.
+    #[must_use]
+    pub fn total(self) -> u64 {
+        self.visible + self.delayed + self.in_flight
+    }
+}
+
+/// The embedded queues. Clones share the database.
+#[derive(Clone)]
+pub struct LocalQueues {
+    database: Arc<Database>,
+    clock: Arc<dyn Clock + Send + Sync>,
+    sender: Arc<str>,
+    receive_count_max: u32,
+}
+
+impl fmt::Debug for LocalQueues {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { database, clock: _, sender, receive_count_max } = self;
+        f.debug_struct("LocalQueues")
+            .field("database", database)
+            .field("sender", sender)
+            .field("receive_count_max", receive_count_max)
+            .finish_non_exhaustive()
+    }
+}
+
+impl LocalQueues {
+    /// Queues in `database`. Messages are sent as the user of the operating system (`uid:name`).
+    #[must_use]
+    pub fn new(database: Arc<Database>, clock: Arc<dyn Clock + Send + Sync>) -> Self {
+        Self { database, clock, sender: operating_system_user().into(), receive_count_max: RECEIVE_COUNT_MAX }
+    }
+
+    /// The same queues, sending as another sender.
+    #[must_use]
+    pub fn with_sender(mut self, sender: &str) -> Self {
+        self.sender = sender.into();
+        self
+    }
+
+    /// The same queues with another number of receives before the dead-letter queue; at least 1.
+    #[must_use]
+    pub fn with_receive_count_max(mut self, receives: u32) -> Self {
+        self.receive_count_max = receives.max(1);
+        self
+    }
+
+    /// Whom messages are sent as.
+    #[must_use]
+    pub fn sender(&self) -> &str {
+        &self.sender
+    }
+
+    /// Sends a message that is seen after `delay_seconds`.
+    ///
+    /// # Errors
+    ///
+    /// [`CallError::Refused`] for an empty or too long text, a character that SQS doesn't take, or too long a delay.
+    pub fn send(&self, queue: QueueKind, body: &str, delay_seconds: u32) -> Result<MessageId, CallError> {
+        check_body(body)?;
+        if delay_seconds > DELAY_SECONDS_MAX {
+            return Err(refused(format!("a delay of {delay_seconds} seconds is over {DELAY_SECONDS_MAX}")));
+        }
+        let now = self.clock.now();
+        let delay = SignedDuration::from_secs(delay_seconds.into());
+        let new = NewMessage { queue, body, sender: &self.sender, now, delay };
+        Ok(self.database.write(|transaction| -> Outcome<_> { Ok(new.insert(transaction)?) })?)
+    }
+
+    /// How many messages `queue` holds.
+    ///
+    /// # Errors
+    ///
+    /// When the database can't be read.
+    pub fn counts(&self, queue: QueueKind) -> Result<QueueCounts, CallError> {
+        let sql = "SELECT coalesce(sum(visible_at <= ?2), 0),
+                          coalesce(sum(visible_at > ?2 AND receipt IS NULL), 0),
+                          coalesce(sum(visible_at > ?2 AND receipt IS NOT NULL), 0)
+                   FROM messages WHERE queue = ?1";
+        let now = self.clock.now().as_millisecond();
+        Ok(self.database.read(|connection| -> Outcome<_> {
+            Ok(connection.query_row(sql, params![queue.name(), now], |row| {
+                let number = |column| row.get::<_, i64>(column).map(i64::unsigned_abs);
+                Ok(QueueCounts { visible: number(0)?, delayed: number(1)?, in_flight: number(2)? })
+            })?)
+        })?)
+    }
+
+    /// When the next message of `queue` is or becomes visible; `None` when the queue is empty.
+    ///
+    /// # Errors
+    ///
+    /// When the database can't be read.
+    pub fn next_visible_at(&self, queue: QueueKind) -> Result<Option<Timestamp>, CallError> {
+        let sql = "SELECT visible_at FROM messages WHERE queue = ?1 ORDER BY visible_at LIMIT 1";
+        Ok(self.database.read(|connection| -> Outcome<_> {
+            Ok(connection.query_row(sql, [queue.name()], |row| row.get(0)).optional()?.map(time))
+        })?)
+    }
+}
+
+impl SendMessage for LocalQueues {
+    async fn send_message(&self, queue: QueueKind, body: &str, delay_seconds: u32) -> Result<MessageId, CallError> {
+        self.send(queue, body, delay_seconds)
+    }
+}
+
+type Outcome<T> = Result<T, Fault<CallError>>;
+
+/// A message on its way in; its text is checked.
+struct NewMessage<'a> {
+    queue: QueueKind,
+    body: &'a str,
+    sender: &'a str,
+    now: Timestamp,
+    delay: SignedDuration,
+}
+
+impl NewMessage<'_> {
+    fn insert(&self, connection: &Connection) -> rusqlite::Result<MessageId> {
+        let id = Uuid::new_v4().hyphenated().to_string();
+        let visible_at = later(self.now, self.delay);
+        connection.execute(
+            "INSERT INTO messages (queue, id, body, sender, sent_at, visible_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            params![self.queue.name(), id, self.body, self.sender, self.now.as_millisecond(), visible_at],
+        )?;
+        Ok(MessageId::new(id))
+    }
+}
+
+/// What SQS takes as a text.
+fn check_body(body: &str) -> Result<(), CallError> {
+    if body.is_empty() {
+        return Err(refused("the message is empty"));
+    }
+    if body.len() > MESSAGE_BYTES_MAX {
+        return Err(refused(format!(
+            "the message is {} bytes long where the limit is {MESSAGE_BYTES_MAX}",
+            body.len()
+        )));
+    }
+    match body.chars().position(|c| !is_xml_legal(c)) {
+        Some(at) => Err(refused(format!(
+            "the message holds a character that a queue doesn't take: U+{:04X} at character {}",
+            body.chars().nth(at).map_or(0, u32::from),
+            at + 1
+        ))),
+        None => Ok(()),
+    }
+}
+
+fn is_xml_legal(c: char) -> bool {
+    matches!(c, '\t' | '\n' | '\r' | ' '..='\u{fffd}' | '\u{10000}'..)
+}
+
+fn refused(sentence: impl Into<String>) -> CallError {
+    CallError::Refused(sentence.into())
+}
+
+/// A time in the table.
+fn time(millisecond: i64) -> Timestamp {
+    Timestamp::from_millisecond(millisecond).unwrap_or(Timestamp::MAX)
+}
+
+fn later(now: Timestamp, by: SignedDuration) -> i64 {
+    now.saturating_add(by).unwrap_or(Timestamp::MAX).as_millisecond()
+}

@@ -1,0 +1,1 @@
+//! The embedded store, queues and clock, from outside.
