@@ -4,16 +4,23 @@ use serde_json::{Value, json};
 
 use super::*;
 
+/// A job request with more members.
 fn request(members: Value) -> SubmitJobRequest {
-    let mut body = json!({"jobName": "a", "jobDefinition": "b"});
-    body.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
-    serde_json::from_value(body).unwrap()
+    serde_json::from_value(with(json!({"jobName": "a", "jobDefinition": "b"}), members)).unwrap()
 }
 
 fn definition(members: Value) -> JobDefinition {
-    let mut body = json!({"jobDefinitionName": "b"});
-    body.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
-    serde_json::from_value(body).unwrap()
+    serde_json::from_value(with(json!({"jobDefinitionName": "b"}), members)).unwrap()
+}
+
+fn with(body: Value, members: Value) -> Value {
+    match (body, members) {
+        (Value::Object(mut body), Value::Object(members)) => {
+            body.extend(members);
+            Value::Object(body)
+        }
+        other => panic!("{other:?}"),
+    }
 }
 
 fn read(members: Value) -> Metadata {
