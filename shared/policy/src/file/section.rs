@@ -1,0 +1,128 @@
+//! The single tables: `[derive]`, `[requeue]`, `[admission]`, `[order]`.
+
+use osprey_model::message::words::quote;
+
+use crate::document::{Item, Reader, Table};
+use crate::key::MetadataKey;
+use crate::problem::{PolicyErrorCode, did_you_mean};
+use crate::rules::{AdmissionRules, DeriveRules, OrderRules, PRIORITY_MAX, RequeueRules};
+
+/// Sets a field when its key is there and its value is good; else the default stays.
+fn set<'t, T>(
+    reader: &mut Reader<'t>,
+    table: &Table<'t>,
+    key: &str,
+    read: impl FnOnce(&mut Reader<'t>, &Item<'t>) -> Option<T>,
+    field: &mut T,
+) {
+    if let Some(value) = table.item(key).and_then(|item| read(reader, &item)) {
+        *field = value;
+    }
+}
+
+/// A number that Batch takes as a priority.
+pub(super) fn priority<'t>(reader: &mut Reader<'t>, item: &Item<'t>) -> Option<u32> {
+    reader.integer(item, 0..=i64::from(PRIORITY_MAX)).and_then(|number| u32::try_from(number).ok())
+}
+
+pub(super) fn derive<'t>(reader: &mut Reader<'t>, root: &Table<'t>) -> DeriveRules {
+    let mut rules = DeriveRules::default();
+    let Some(table) = reader.section(root, "derive", &["base", "floor", "ceiling", "fallback"]) else { return rules };
+    set(reader, &table, "floor", priority, &mut rules.floor);
+    set(reader, &table, "ceiling", priority, &mut rules.ceiling);
+    set(reader, &table, "base", priority, &mut rules.base);
+    set(reader, &table, "fallback", priority, &mut rules.fallback);
+    let (floor, ceiling) = (rules.floor, rules.ceiling);
+    if floor > ceiling {
+        let message = format!("the floor {floor} is above the ceiling {ceiling}");
+        reader.error_at(table.span.start, &table.path, PolicyErrorCode::OutOfRange, message, None);
+        return rules;
+    }
+    for (key, number) in [("base", rules.base), ("fallback", rules.fallback)] {
+        if !(floor..=ceiling).contains(&number) {
+            outside(reader, &table, key, &format!("{number} is outside {floor} to {ceiling}"));
+        }
+    }
+    rules
+}
+
+/// A number outside floor and ceiling, at its key or, when it is the default, at the table.
+fn outside<'t>(reader: &mut Reader<'t>, table: &Table<'t>, key: &str, range: &str) {
+    let message = format!("the {key} {range}");
+    match table.item(key) {
+        Some(item) => reader.error(&item, PolicyErrorCode::OutOfRange, message, None),
+        None => reader.error_at(table.span.start, &table.path_of(key), PolicyErrorCode::OutOfRange, message, None),
+    }
+}
+
+pub(super) fn requeue<'t>(reader: &mut Reader<'t>, root: &Table<'t>) -> RequeueRules {
+    const KEYS: [&str; 9] = [
+        "failures_max",
+        "interruptions_max",
+        "base",
+        "cap",
+        "jitter",
+        "on_demand_after",
+        "memory_growth",
+        "memory_cap_mib",
+        "dependency_grace",
+    ];
+    let mut rules = RequeueRules::default();
+    let Some(table) = reader.section(root, "requeue", &KEYS) else { return rules };
+    set(reader, &table, "failures_max", Reader::count, &mut rules.failures_max);
+    set(reader, &table, "interruptions_max", Reader::count, &mut rules.interruptions_max);
+    set(reader, &table, "base", Reader::duration_ms, &mut rules.base_ms);
+    set(reader, &table, "cap", Reader::duration_ms, &mut rules.cap_ms);
+    set(reader, &table, "jitter", |reader, item| reader.percent(item, 0.0..=1.0), &mut rules.jitter_percent);
+    set(reader, &table, "on_demand_after", Reader::positive, &mut rules.on_demand_after);
+    let growth = |reader: &mut Reader<'t>, item: &Item<'t>| reader.percent(item, 1.0..=16.0);
+    set(reader, &table, "memory_growth", growth, &mut rules.memory_growth_percent);
+    let cap = |reader: &mut Reader<'t>, item: &Item<'t>| reader.positive(item).map(|mib| Some(mib.into()));
+    set(reader, &table, "memory_cap_mib", cap, &mut rules.memory_cap_mib);
+    set(reader, &table, "dependency_grace", Reader::duration_ms, &mut rules.dependency_grace_ms);
+    if rules.base_ms > rules.cap_ms {
+        let message =
+            format!("the first delay, {} s, is above the cap, {} s", rules.base_ms / 1000, rules.cap_ms / 1000);
+        reader.error_at(table.span.start, &table.path, PolicyErrorCode::OutOfRange, message, None);
+    }
+    rules
+}
+
+pub(super) fn admission<'t>(reader: &mut Reader<'t>, root: &Table<'t>) -> AdmissionRules {
+    let mut rules = AdmissionRules::default();
+    let keys = ["require", "array_width_max", "duration_max"];
+    let Some(table) = reader.section(root, "admission", &keys) else { return rules };
+    if let Some(item) = table.item("require") {
+        rules.require = required_keys(reader, &item);
+    }
+    set(reader, &table, "array_width_max", Reader::count, &mut rules.array_width_max);
+    let duration = |reader: &mut Reader<'t>, item: &Item<'t>| reader.some_seconds(item).map(Some);
+    set(reader, &table, "duration_max", duration, &mut rules.duration_max_seconds);
+    rules
+}
+
+fn required_keys<'t>(reader: &mut Reader<'t>, item: &Item<'t>) -> Vec<MetadataKey> {
+    let mut keys = Vec::new();
+    for (item, text) in reader.texts(item) {
+        match MetadataKey::of(text) {
+            Some(key) if keys.contains(&key) => {
+                let message = format!("{} is listed twice", quote(text));
+                reader.error(&item, PolicyErrorCode::Duplicate, message, None);
+            }
+            Some(key) => keys.push(key),
+            None => {
+                let help = did_you_mean(text, MetadataKey::all().map(MetadataKey::name));
+                let message = format!("unknown metadata key {}", quote(text));
+                reader.error(&item, PolicyErrorCode::UnknownKey, message, help);
+            }
+        }
+    }
+    keys
+}
+
+pub(super) fn order<'t>(reader: &mut Reader<'t>, root: &Table<'t>) -> OrderRules {
+    let mut rules = OrderRules::default();
+    let Some(table) = reader.section(root, "order", &["dive_above"]) else { return rules };
+    set(reader, &table, "dive_above", priority, &mut rules.dive_above);
+    rules
+}
