@@ -1,0 +1,87 @@
+//! The local Batch itself: a state directory, opened.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::change::Change;
+use crate::error::{BatchError, OpenError};
+use crate::options::Options;
+use crate::store::Store;
+
+/// A Batch on this machine. Cheap to share: clones see the same store, and any thread may call.
+#[derive(Clone)]
+pub struct LocalBatch {
+    pub(crate) inner: Arc<Inner>,
+}
+
+pub(crate) struct Inner {
+    pub store: Store,
+    pub options: Options,
+    pub dir: PathBuf,
+    /// `batch/jobs`, where attempts have their files.
+    pub jobs: PathBuf,
+    pub working_directory: PathBuf,
+    /// Set by each call that changes something, so that the engine of this process looks again at once.
+    pub changed: AtomicBool,
+}
+
+impl LocalBatch {
+    /// Opens the state directory `dir`, creating it and `batch.db` and `batch/` in it where they are missing. Other
+    /// files in it are left alone. Starts nothing: see [`Self::engine`].
+    ///
+    /// # Errors
+    /// One sentence each for a directory that can't be written, a full disk, and a database of a newer version.
+    pub fn open(dir: &Path, options: Options) -> Result<Self, OpenError> {
+        let io = |error: std::io::Error| OpenError::io(dir, &error);
+        let jobs = dir.join("batch").join("jobs");
+        std::fs::create_dir_all(&jobs).map_err(io)?;
+        let dir = dir.canonicalize().map_err(io)?;
+        let jobs = dir.join("batch").join("jobs");
+        let store = Store::open(&dir, &dir.join("batch.db"))?;
+        let working_directory = match &options.working_directory {
+            Some(directory) => directory.clone(),
+            None => std::env::current_dir().map_err(io)?,
+        };
+        let changed = AtomicBool::new(true);
+        Ok(Self { inner: Arc::new(Inner { store, options, dir, jobs, working_directory, changed }) })
+    }
+
+    /// The settings it was opened with.
+    #[must_use]
+    pub fn options(&self) -> &Options {
+        &self.inner.options
+    }
+
+    /// The log file of one attempt, `attempt` from 1: standard output and standard error together. It exists once
+    /// the command has started.
+    #[must_use]
+    pub fn log_path(&self, job_id: &str, attempt: u32) -> PathBuf {
+        crate::files::AttemptFiles::new(&self.inner.jobs, job_id, i64::from(attempt)).log()
+    }
+
+    /// Runs a mutation in one transaction, and lets the engine of this process know.
+    pub(crate) fn change<T, E: From<rusqlite::Error>>(
+        &self,
+        f: impl FnOnce(Change<'_>) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let value = self.change_quietly(f)?;
+        self.inner.changed.store(true, Ordering::Release);
+        Ok(value)
+    }
+
+    /// Runs a mutation in one transaction after which there is nothing new to schedule.
+    pub(crate) fn change_quietly<T, E: From<rusqlite::Error>>(
+        &self,
+        f: impl FnOnce(Change<'_>) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let options = &self.inner.options;
+        self.inner.store.write(|db| f(Change { db, now_ms: options.clock.now_ms(), options }))
+    }
+
+    /// Runs a query.
+    pub(crate) fn view<T>(&self, f: impl FnOnce(Change<'_>) -> Result<T, BatchError>) -> Result<T, BatchError> {
+        let options = &self.inner.options;
+        self.inner.store.read(|db| f(Change { db, now_ms: options.clock.now_ms(), options }))
+    }
+}

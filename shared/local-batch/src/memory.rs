@@ -1,0 +1,36 @@
+//! Memory limits. Containers are limited by the kernel; processes here are sampled about ten times a second, so a
+//! command that takes and returns memory between two samples goes unseen, and one that takes it quickly overshoots.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use crate::process::memory_by_group;
+
+/// Shortest time between two samples.
+const INTERVAL: Duration = Duration::from_millis(100);
+/// Sampling may take one part in so many of the engine's time: machines with many processes are sampled less often.
+const SHARE: u32 = 20;
+
+/// Decides when to sample, and samples.
+#[derive(Debug, Default)]
+pub(crate) struct MemoryWatch {
+    next: Option<Instant>,
+}
+
+impl MemoryWatch {
+    /// The process groups of `limits` (group to MiB) that are over their limit now; nothing before a sample is due.
+    pub fn over(&mut self, limits: &BTreeMap<i32, i64>) -> Vec<i32> {
+        let started = Instant::now();
+        if limits.is_empty() || self.next.is_some_and(|next| started < next) {
+            return Vec::new();
+        }
+        let groups: Vec<i32> = limits.keys().copied().collect();
+        let used = memory_by_group(&groups);
+        self.next = Some(started + INTERVAL.max(started.elapsed() * SHARE));
+        let over = |(group, kib): (&i32, &u64)| {
+            let limit_kib = limits.get(group).and_then(|mib| u64::try_from(*mib).ok())?.saturating_mul(1024);
+            (*kib > limit_kib).then_some(*group)
+        };
+        used.iter().filter_map(over).collect()
+    }
+}

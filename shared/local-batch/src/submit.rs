@@ -1,0 +1,209 @@
+//! SubmitJob: checks, then one transaction that writes the job, its children and its dependencies.
+
+use osprey_model::definition::JobDefinition;
+use osprey_model::event::BatchStatus;
+use osprey_model::request::{RetryStrategy, SubmitJobRequest};
+use rusqlite::params;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use crate::arn::name_of;
+use crate::batch::LocalBatch;
+use crate::change::Change;
+use crate::dependency::Link;
+use crate::environment::State;
+use crate::error::BatchError;
+use crate::job::JobRow;
+use crate::queue::JobQueue;
+use crate::requirement::{Need, merged_container, merged_requirements, need_of};
+use crate::spot;
+use crate::validate::{self, QueueOrder};
+
+/// Answer of SubmitJob.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SubmittedJob {
+    /// ARN.
+    pub job_arn: String,
+    /// Id, a UUID.
+    pub job_id: String,
+    /// Name, as asked.
+    pub job_name: String,
+}
+
+impl LocalBatch {
+    /// Submits a job. There is no client token: the same request twice gives two jobs, as on AWS.
+    ///
+    /// # Errors
+    /// A ClientException for everything that Batch checks at the door: see [`crate::validate`].
+    pub fn submit_job(&self, request: &SubmitJobRequest) -> Result<SubmittedJob, BatchError> {
+        validate::request(request)?;
+        self.change(|change| change.submit(request))
+    }
+}
+
+impl Change<'_> {
+    fn submit(&self, request: &SubmitJobRequest) -> Result<SubmittedJob, BatchError> {
+        let queue = self.queue_for(request)?;
+        let definition = self.definition_for(request)?;
+        let order = match queue.scheduling_policy_arn {
+            Some(_) => QueueOrder::FairShare,
+            None => QueueOrder::Fifo,
+        };
+        let overriding = request.scheduling_priority_override;
+        let of_definition = definition.scheduling_priority;
+        validate::for_queue(order, request.share_identifier.as_deref(), overriding, of_definition)?;
+        let properties = definition.container_properties.clone().unwrap_or_default();
+        let need = need_of(&merged_requirements(&properties, request.container_overrides.as_ref()))
+            .map_err(BatchError::client)?;
+        let links = self.links(request)?;
+
+        let id = uuid::Uuid::new_v4().to_string();
+        let spec = self.put_spec(request, &definition)?;
+        let mut job = self.row(&id, request, &definition, &queue, need);
+        job.spec = spec;
+        job.priority = (order == QueueOrder::FairShare).then(|| overriding.or(of_definition)).flatten();
+        let whole = links.iter().filter(|link| !link.is_per_child());
+        job.unresolved = count(whole.clone().filter(|link| link.is_open()).count());
+        if whole.clone().any(Link::failed) {
+            job.doomed = Some(crate::dependency::FAILED_REASON.to_owned());
+        }
+        job.open_children = job.size.unwrap_or(0);
+        job.insert(self.db)?;
+        self.put_dependencies(job.seq, whole)?;
+        if let Some(size) = job.size {
+            self.insert_children(&job, size, &links)?;
+        }
+        Ok(SubmittedJob { job_arn: self.arns().job(&id), job_id: id, job_name: request.job_name.clone() })
+    }
+
+    fn queue_for(&self, request: &SubmitJobRequest) -> Result<JobQueue, BatchError> {
+        let asked = request.job_queue.as_deref().filter(|queue| !queue.is_empty());
+        let asked = asked.ok_or_else(|| BatchError::client("jobQueue must be specified."))?;
+        let queue = self.queue(name_of(asked))?;
+        let queue = queue.ok_or_else(|| BatchError::client(format!("JobQueue {asked} not found.")))?;
+        if queue.state == State::Disabled {
+            return Err(BatchError::client(format!("JobQueue {asked} is DISABLED.")));
+        }
+        Ok(queue)
+    }
+
+    fn definition_for(&self, request: &SubmitJobRequest) -> Result<JobDefinition, BatchError> {
+        let asked = &request.job_definition;
+        let definition = self.find_definition(asked)?;
+        let definition = definition.ok_or_else(|| BatchError::client(format!("JobDefinition {asked} not found.")))?;
+        let what = if definition.kind == "multinode" || definition.node_properties.is_some() {
+            "multi-node parallel jobs"
+        } else if definition.eks_properties.is_some() {
+            "EKS jobs"
+        } else if definition.ecs_properties.is_some() {
+            "ECS jobs of several containers"
+        } else {
+            return Ok(definition);
+        };
+        Err(BatchError::client(format!("The local Batch does not run {what}; submit a container job")))
+    }
+
+    fn put_spec(&self, request: &SubmitJobRequest, definition: &JobDefinition) -> Result<i64, BatchError> {
+        let detail = static_detail(request, definition);
+        self.db
+            .prepare_cached("INSERT INTO spec (request, detail) VALUES (?1, ?2)")?
+            .execute(params![serde_json::to_string(request)?, serde_json::to_string(&detail)?])?;
+        Ok(self.db.last_insert_rowid())
+    }
+
+    fn row(
+        &self,
+        id: &str,
+        request: &SubmitJobRequest,
+        definition: &JobDefinition,
+        queue: &JobQueue,
+        need: Need,
+    ) -> JobRow {
+        let timeout = request.timeout.as_ref().or(definition.timeout.as_ref());
+        let reclaim = request.tags.as_ref().and_then(|tags| tags.get(spot::RECLAIM_AFTER_TAG));
+        JobRow {
+            id: id.to_owned(),
+            size: request.array_properties.as_ref().and_then(|a| a.size),
+            name: request.job_name.clone(),
+            definition: definition.job_definition_arn.clone(),
+            queue: queue.job_queue_name.clone(),
+            created_at: self.now_ms,
+            share: request.share_identifier.clone(),
+            gpus: need.gpus,
+            vcpus_milli: need.vcpus_milli,
+            memory_mib: need.memory_mib,
+            timeout_ms: timeout.and_then(|t| t.attempt_duration_seconds).map(|s| s.saturating_mul(1_000)),
+            attempts_allowed: retry_strategy(request, definition).attempts.unwrap_or(1),
+            doomed: validate::doom(request, definition.tags.len()),
+            reclaim_after_ms: reclaim.and_then(|text| spot::duration_ms(text)),
+            ..JobRow::default()
+        }
+    }
+
+    /// Children carry on the parent's row in everything but id, index and dependencies.
+    fn insert_children(&self, parent: &JobRow, size: i64, links: &[Link]) -> Result<(), BatchError> {
+        for index in 0..size {
+            let mut child = JobRow {
+                id: format!("{}:{index}", parent.id),
+                parent: Some(parent.id.clone()),
+                index: Some(index),
+                size: None,
+                status: BatchStatus::Submitted,
+                open_children: 0,
+                doomed: parent.doomed.clone(),
+                ..parent.clone()
+            };
+            let own = self.links_of_child(links, parent, index)?;
+            child.unresolved = count(own.iter().filter(|link| link.is_open()).count());
+            if own.iter().any(Link::failed) {
+                child.doomed = Some(crate::dependency::FAILED_REASON.to_owned());
+            }
+            child.insert(self.db)?;
+            self.put_dependencies(child.seq, own.iter())?;
+        }
+        Ok(())
+    }
+}
+
+fn count(n: usize) -> i64 {
+    i64::try_from(n).unwrap_or(i64::MAX)
+}
+
+fn retry_strategy(request: &SubmitJobRequest, definition: &JobDefinition) -> RetryStrategy {
+    let strategy = request.retry_strategy.as_ref().or(definition.retry_strategy.as_ref());
+    let mut strategy = strategy.cloned().unwrap_or_default();
+    strategy.attempts.get_or_insert(1);
+    strategy.evaluate_on_exit.get_or_insert_default();
+    strategy
+}
+
+/// Everything of DescribeJobs that is known at submission and never changes.
+fn static_detail(request: &SubmitJobRequest, definition: &JobDefinition) -> Map<String, Value> {
+    let mut parameters = definition.parameters.clone();
+    parameters.extend(request.parameters.clone().unwrap_or_default());
+    let propagate = request.propagate_tags.or(definition.propagate_tags).unwrap_or(false);
+    let platforms = if definition.platform_capabilities.is_empty() {
+        json!(["EC2"])
+    } else {
+        json!(definition.platform_capabilities)
+    };
+    let mut detail = Map::new();
+    let mut put = |key: &str, value: Value| detail.insert(key.to_owned(), value);
+    put("retryStrategy", json!(retry_strategy(request, definition)));
+    put("dependsOn", json!(request.depends_on.as_deref().unwrap_or_default()));
+    put("jobDefinition", json!(definition.job_definition_arn));
+    put("parameters", json!(parameters));
+    put("container", Value::Object(merged_container(definition, request)));
+    if let Some(timeout) = request.timeout.as_ref().or(definition.timeout.as_ref()) {
+        put("timeout", json!(timeout));
+    }
+    put("tags", json!(request.tags.clone().unwrap_or_default()));
+    put("propagateTags", json!(propagate));
+    put("platformCapabilities", platforms);
+    put("eksAttempts", json!([]));
+    if let Some(consumable) = &request.consumable_resource_properties_override {
+        put("consumableResourceProperties", json!(consumable));
+    }
+    detail
+}
