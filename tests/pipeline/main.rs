@@ -1,0 +1,4 @@
+//! The pipeline as a whole, on the samples in `events/`.
+
+mod events;
+mod messages;
