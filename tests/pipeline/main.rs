@@ -2,3 +2,5 @@
 
 mod events;
 mod messages;
+#[cfg(unix)]
+mod scripts;
