@@ -4,10 +4,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
-use osprey_ports::{Clock, StoreError};
+use osprey_ports::Clock;
 use serde::{Deserialize, Serialize};
 
-use crate::database::{Database, Fault};
+use crate::database::{Database, Fault, OpenError};
 use crate::schema::{CLOCK_ANCHOR, CLOCK_TOLD, meta, set_meta};
 
 /// Fastest that virtual time may run.
@@ -49,16 +49,16 @@ impl ScaledClock {
     ///
     /// # Errors
     ///
-    /// [`StoreError::Unusable`] for a speed that is not above 0 and at most [`SPEED_MAX`], and the database's errors.
-    pub fn open(database: Arc<Database>, speed: f64) -> Result<Self, StoreError> {
+    /// A sentence for a speed that is not above 0 and at most [`SPEED_MAX`], and when the database can't be written.
+    pub fn open(database: Arc<Database>, speed: f64) -> Result<Self, OpenError> {
         Self::open_at(database, speed, Timestamp::now())
     }
 
-    fn open_at(database: Arc<Database>, speed: f64, real: Timestamp) -> Result<Self, StoreError> {
+    fn open_at(database: Arc<Database>, speed: f64, real: Timestamp) -> Result<Self, OpenError> {
         if !(speed > 0.0 && speed <= SPEED_MAX) {
-            return Err(StoreError::Unusable(format!("the speed `{speed}` is not above 0 and at most {SPEED_MAX}")));
+            return Err(OpenError(format!("the speed `{speed}` is not above 0 and at most {SPEED_MAX}")));
         }
-        let start = database.write(|transaction| -> Result<_, Fault<StoreError>> {
+        let start = database.write(|transaction| -> Result<_, Fault<OpenError>> {
             let (start, _) = standing(transaction, real)?;
             let anchor = Anchor { virtual_us: start.as_microsecond(), real_us: real.as_microsecond(), speed };
             set_meta(transaction, CLOCK_ANCHOR, serde_json::to_string(&anchor).unwrap_or_default())?;
@@ -72,10 +72,10 @@ impl ScaledClock {
     ///
     /// # Errors
     ///
-    /// The database's errors.
-    pub fn join(database: Arc<Database>) -> Result<Self, StoreError> {
+    /// A sentence when the database can't be read.
+    pub fn join(database: Arc<Database>) -> Result<Self, OpenError> {
         let (start, speed) = database
-            .read(|connection| -> Result<_, Fault<StoreError>> { Ok(standing(connection, Timestamp::now())?) })?;
+            .read(|connection| -> Result<_, Fault<OpenError>> { Ok(standing(connection, Timestamp::now())?) })?;
         Ok(Self { database, opened: Instant::now(), start, speed })
     }
 
@@ -88,8 +88,17 @@ impl ScaledClock {
     /// Real time until `then`; zero when it has come.
     #[must_use]
     pub fn real_time_until(&self, then: Timestamp) -> Duration {
-        let left = then.duration_since(self.now()).as_secs_f64() / self.speed;
-        Duration::try_from_secs_f64(left).unwrap_or(if left > 0.0 { Duration::MAX } else { Duration::ZERO })
+        real_duration(then.duration_since(self.now()), self.speed)
+    }
+}
+
+impl osprey_local_batch::Clock for ScaledClock {
+    fn now_ms(&self) -> i64 {
+        self.now().as_millisecond()
+    }
+
+    fn real_duration(&self, virtual_ms: i64) -> Duration {
+        real_duration(SignedDuration::from_millis(virtual_ms), self.speed)
     }
 }
 
@@ -119,6 +128,18 @@ fn scaled(duration: SignedDuration, speed: f64) -> SignedDuration {
     SignedDuration::try_from_secs_f64(duration.as_secs_f64() * speed).unwrap_or(SignedDuration::MAX)
 }
 
+/// Zero for what has passed.
+fn real_duration(duration: SignedDuration, speed: f64) -> Duration {
+    let real = duration.as_secs_f64() / speed;
+    Duration::try_from_secs_f64(real).unwrap_or(if real > 0.0 { Duration::MAX } else { Duration::ZERO })
+}
+
+/// What the local world needs of a clock: the time for the handlers, and for the local Batch also how long a stretch
+/// of it really takes.
+pub trait VirtualClock: Clock + osprey_local_batch::Clock {}
+
+impl<C: Clock + osprey_local_batch::Clock> VirtualClock for C {}
+
 /// A clock that stands until it is moved; for tests.
 #[derive(Debug)]
 pub struct ManualClock {
@@ -147,6 +168,17 @@ impl ManualClock {
 impl Clock for ManualClock {
     fn now(&self) -> Timestamp {
         *self.now.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Real time is what a [`ManualClock`] doesn't know: a stretch takes as long as it says.
+impl osprey_local_batch::Clock for ManualClock {
+    fn now_ms(&self) -> i64 {
+        self.now().as_millisecond()
+    }
+
+    fn real_duration(&self, virtual_ms: i64) -> Duration {
+        real_duration(SignedDuration::from_millis(virtual_ms), 1.0)
     }
 }
 
@@ -198,7 +230,7 @@ mod tests {
         let database = database();
         let clock = ScaledClock::open_at(database.clone(), 1_000_000.0, seconds(1_000)).unwrap();
         let told = clock.now();
-        database.write(|_| -> Result<(), Fault<StoreError>> { Ok(()) }).unwrap();
+        database.write(|_| -> Result<(), Fault<OpenError>> { Ok(()) }).unwrap();
         let again = ScaledClock::open_at(database, 1.0, seconds(900)).unwrap();
         assert!(again.start >= told, "{} < {told}", again.start);
     }
@@ -240,7 +272,7 @@ mod tests {
     fn a_speed_must_be_a_number_above_zero() {
         for speed in [0.0, -1.0, f64::NAN, f64::INFINITY, 2e6] {
             let error = ScaledClock::open(database(), speed).unwrap_err().to_string();
-            let want = format!("the store can't be used: the speed `{speed}` is not above 0 and at most 1000000");
+            let want = format!("the speed `{speed}` is not above 0 and at most 1000000");
             assert_eq!(error, want);
         }
     }

@@ -183,6 +183,16 @@ fn switch_to_wal(connection: &Connection, patience: Duration) -> rusqlite::Resul
 #[error("{0}")]
 pub struct OpenError(pub String);
 
+impl From<Failure<OpenError>> for OpenError {
+    fn from(failure: Failure<OpenError>) -> Self {
+        match failure {
+            Failure::Refused(error) => error,
+            Failure::Busy => Self("the database is in use by another process that doesn't let go of it".to_owned()),
+            Failure::Unusable(sentence) | Failure::Unknown(sentence) => Self(sentence),
+        }
+    }
+}
+
 /// What may go wrong inside a transaction: SQLite, or our own refusal.
 #[derive(Debug)]
 pub(crate) enum Fault<R> {

@@ -8,19 +8,23 @@
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
 
+pub mod batch;
 pub mod clock;
 pub mod database;
 pub mod notify;
 pub mod queues;
 pub mod state_dir;
 pub mod store;
+pub mod world;
 
 mod schema;
 
-pub use clock::{ManualClock, ScaledClock};
+pub use batch::LocalBatchPorts;
+pub use clock::{ManualClock, ScaledClock, VirtualClock};
 pub use database::{Database, DatabaseOptions, OpenError};
 pub use notify::{KeptNotice, LocalNotify};
 pub use queues::{Delivery, LedgerRow, Line, LineOutcome, LocalQueues, QueueCounts, Receipt};
 pub use schema::SCHEMA_VERSION;
 pub use state_dir::{StateDir, StateError, StateLock};
 pub use store::LocalStore;
+pub use world::{LocalWorld, Time, WorldError};

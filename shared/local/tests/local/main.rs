@@ -17,3 +17,5 @@ mod state_dir;
 mod store;
 #[cfg(test)]
 mod store_model;
+#[cfg(test)]
+mod world;

@@ -1,0 +1,212 @@
+//! Batch's verbs on the local Batch, and its events on their way into the event queue.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use osprey_local_batch::{BatchError, ListFilter, ListJobsRequest, LocalBatch, arn};
+use osprey_model::definition::JobDefinition;
+use osprey_model::event::{BatchStatus, JobDetail};
+use osprey_model::id::{BatchJobId, QueueName};
+use osprey_ports::{
+    CallError, CancelJob, Clock, DescribeJobDefinition, DescribeJobs, JobSummary, ListChildren, ListJobs, QueueKind,
+    SubmitCall, SubmitError, SubmitJob, TerminateJob,
+};
+use serde_json::Value;
+
+use crate::queues::LocalQueues;
+
+/// Events taken from the local Batch at a time.
+const EVENTS_AT_A_TIME: usize = 100;
+/// Whom events come from, as the queue knows them.
+const EVENT_SENDER: &str = "events:local-batch";
+
+/// The local Batch behind the ports. Its answers never lag. Clones share it.
+#[derive(Clone)]
+pub struct LocalBatchPorts {
+    batch: LocalBatch,
+    clock: Arc<dyn Clock + Send + Sync>,
+}
+
+impl LocalBatchPorts {
+    /// Ports to `batch`. The clock has to be the one that `batch` goes by.
+    #[must_use]
+    pub fn new(batch: LocalBatch, clock: Arc<dyn Clock + Send + Sync>) -> Self {
+        Self { batch, clock }
+    }
+
+    /// The local Batch itself.
+    #[must_use]
+    pub fn batch(&self) -> &LocalBatch {
+        &self.batch
+    }
+
+    /// Moves all events that are due to the event queue, and says how many that were. Each is sent before it is
+    /// acknowledged, so one that is cut off in between comes twice.
+    ///
+    /// # Errors
+    ///
+    /// When the queue or the local Batch can't be used; nothing is lost then.
+    pub fn pump_events(&self, queues: &LocalQueues) -> Result<usize, CallError> {
+        let queues = queues.clone().with_sender(EVENT_SENDER);
+        let mut moved = 0;
+        loop {
+            let events = self.batch.fetch_events(EVENTS_AT_A_TIME).map_err(call_error)?;
+            let bodies: Vec<String> = events.iter().map(|event| event_text(&event.body)).collect();
+            queues.send_all(QueueKind::Events, &bodies)?;
+            let ids: Vec<i64> = events.iter().map(|event| event.id).collect();
+            self.batch.ack_events(&ids).map_err(call_error)?;
+            moved += ids.len();
+            if ids.len() < EVENTS_AT_A_TIME {
+                return Ok(moved);
+            }
+        }
+    }
+
+    /// Submits once.
+    ///
+    /// # Errors
+    ///
+    /// As the port says.
+    pub fn submit(&self, call: &SubmitCall) -> Result<BatchJobId, SubmitError> {
+        let now = self.clock.now();
+        if now > call.not_after {
+            return Err(SubmitError::NotSent(format!("it is {now}, and the claim holds until {}", call.not_after)));
+        }
+        match self.batch.submit_job(&call.request) {
+            Ok(job) => Ok(BatchJobId::new(job.job_id)),
+            Err(error) => Err(submit_error(error)),
+        }
+    }
+
+    fn list(&self, queue: &QueueName, name: &str, created_from: Timestamp) -> Result<Vec<JobSummary>, CallError> {
+        let by_name = ListFilter { name: "JOB_NAME".to_owned(), values: vec![name.to_owned()] };
+        let job_queue = Some(queue.as_str().to_owned());
+        let mut request = ListJobsRequest { job_queue, filters: vec![by_name], ..ListJobsRequest::default() };
+        let mut found = Vec::new();
+        loop {
+            let page = self.batch.list_jobs(&request).map_err(call_error)?;
+            let jobs = page.job_summary_list.iter().filter_map(summary);
+            let young: Vec<_> = jobs.filter(|job| is_from(job, created_from)).collect();
+            let all_young = young.len() == page.job_summary_list.len();
+            found.extend(young);
+            request.next_token = page.next_token;
+            // Newest first: after the first one that is too old there are only older ones.
+            if request.next_token.is_none() || !all_young {
+                return Ok(found);
+            }
+        }
+    }
+
+    fn failed_children(&self, parent: &BatchJobId, limit: usize) -> Result<Vec<BatchJobId>, CallError> {
+        let mut request = ListJobsRequest {
+            array_job_id: Some(parent.as_str().to_owned()),
+            job_status: Some(BatchStatus::Failed.as_str().to_owned()),
+            ..ListJobsRequest::default()
+        };
+        let mut found = Vec::new();
+        while found.len() < limit {
+            let page = self.batch.list_jobs(&request).map_err(call_error)?;
+            found.extend(page.job_summary_list.iter().filter_map(summary).map(|job| job.id));
+            request.next_token = page.next_token;
+            if request.next_token.is_none() {
+                break;
+            }
+        }
+        found.truncate(limit);
+        Ok(found)
+    }
+
+    fn definition(&self, name: &str) -> Result<Option<JobDefinition>, CallError> {
+        let with_revision = arn::name_of(name).contains(':');
+        let all = self.batch.describe_job_definitions(&[name.to_owned()]).map_err(call_error)?;
+        let is_meant = |found: &JobDefinition| with_revision || found.status.as_deref() != Some("INACTIVE");
+        Ok(all.into_iter().filter(is_meant).max_by_key(|found| found.revision))
+    }
+}
+
+/// An event as a text that a queue takes: JSON may hold the two characters that are legal there and not in XML.
+fn event_text(event: &Value) -> String {
+    event.to_string().replace('\u{fffe}', "\\ufffe").replace('\u{ffff}', "\\uffff")
+}
+
+fn summary(value: &Value) -> Option<JobSummary> {
+    let text = |name| value.get(name).and_then(Value::as_str);
+    let created_at = value.get("createdAt").and_then(Value::as_i64)?;
+    Some(JobSummary {
+        id: BatchJobId::new(text("jobId")?),
+        name: text("jobName")?.to_owned(),
+        created_at: Timestamp::from_millisecond(created_at).ok()?,
+    })
+}
+
+/// Times of Batch are whole milliseconds.
+fn is_from(job: &JobSummary, created_from: Timestamp) -> bool {
+    job.created_at.as_millisecond() >= created_from.as_millisecond()
+}
+
+fn call_error(error: BatchError) -> CallError {
+    match error.status {
+        429 => CallError::Throttled,
+        400..=499 => CallError::Refused(error.message),
+        _ => CallError::Unknown(error.message),
+    }
+}
+
+fn submit_error(error: BatchError) -> SubmitError {
+    match call_error(error) {
+        CallError::Throttled => SubmitError::Throttled,
+        CallError::Refused(message) => SubmitError::Refused(message),
+        CallError::Unknown(message) => SubmitError::Unknown(message),
+    }
+}
+
+impl SubmitJob for LocalBatchPorts {
+    async fn submit_job(&self, call: &SubmitCall) -> Result<BatchJobId, SubmitError> {
+        self.submit(call)
+    }
+}
+
+impl DescribeJobs for LocalBatchPorts {
+    async fn describe_jobs(&self, ids: &[BatchJobId]) -> Result<Vec<JobDetail>, CallError> {
+        let ids: Vec<String> = ids.iter().map(|id| id.as_str().to_owned()).collect();
+        let details = self.batch.describe_jobs(&ids).map_err(call_error)?;
+        let parsed = details.into_iter().map(serde_json::from_value).collect::<Result<Vec<_>, _>>();
+        parsed
+            .map_err(|error| CallError::Refused(format!("the local Batch described a job that can't be read: {error}")))
+    }
+}
+
+impl ListJobs for LocalBatchPorts {
+    async fn list_jobs(
+        &self,
+        queue: &QueueName,
+        name: &str,
+        created_from: Timestamp,
+    ) -> Result<Vec<JobSummary>, CallError> {
+        self.list(queue, name, created_from)
+    }
+}
+
+impl ListChildren for LocalBatchPorts {
+    async fn list_failed_children(&self, parent: &BatchJobId, limit: usize) -> Result<Vec<BatchJobId>, CallError> {
+        self.failed_children(parent, limit)
+    }
+}
+
+impl CancelJob for LocalBatchPorts {
+    async fn cancel_job(&self, id: &BatchJobId, reason: &str) -> Result<(), CallError> {
+        self.batch.cancel_job(id.as_str(), reason).map_err(call_error)
+    }
+}
+
+impl TerminateJob for LocalBatchPorts {
+    async fn terminate_job(&self, id: &BatchJobId, reason: &str) -> Result<(), CallError> {
+        self.batch.terminate_job(id.as_str(), reason).map_err(call_error)
+    }
+}
+
+impl DescribeJobDefinition for LocalBatchPorts {
+    async fn describe_job_definition(&self, name: &str) -> Result<Option<JobDefinition>, CallError> {
+        self.definition(name)
+    }
+}
