@@ -18,8 +18,8 @@ pub const REQUEST_BYTES_MAX: usize = 30 * 1_024;
 
 /// Bytes of a request kept for what Osprey adds: its tags, its variables, share, priority, pinned names.
 ///
-/// Six variables and six tags of at most 100 bytes with their JSON around them, an ARN in place of a short name twice.
-/// Without the margin a request of 29.9 KiB would be admitted and refused by Batch.
+/// The variables of one container ([`OVERRIDES_CHARACTERS_OURS`]), four tags, the name of a tier queue, a share, and
+/// room to grow. Without the margin a request of 29.9 KiB would be admitted and refused by Batch.
 pub const REQUEST_BYTES_OURS: usize = 2_048;
 
 /// Most characters of the overrides of one job.
@@ -28,11 +28,11 @@ pub const REQUEST_BYTES_OURS: usize = 2_048;
 /// with `Container Overrides length must be at most 8192`.
 pub const OVERRIDES_CHARACTERS_MAX: usize = 8_192;
 
-/// Characters of the overrides kept for the variables that Osprey adds.
+/// Characters of the overrides of each container kept for the variables that Osprey adds.
 ///
-/// `OSPREY_JOB_ID`, `OSPREY_ATTEMPT`, `OSPREY_PREVIOUS_BATCH_JOB_ID` and `OSPREY_CHECKPOINT_URI`, with their JSON
-/// around them, take up to 512 characters with a checkpoint address of 200.
-pub const OVERRIDES_CHARACTERS_OURS: usize = 512;
+/// Job id, attempt, tier, priority, the attempt before, grown memory and a checkpoint address of 200 characters, with
+/// their JSON around them.
+pub const OVERRIDES_CHARACTERS_OURS: usize = 640;
 
 /// Most characters of a job's name (API reference, `SubmitJob`, `jobName`).
 pub const JOB_NAME_CHARACTERS_MAX: usize = 128;

@@ -6,6 +6,7 @@
 //! Nothing here reads a clock, the environment or a file: text and facts come in as arguments, and equal arguments
 //! give equal results, in equal order.
 
+pub mod admission;
 pub mod case;
 mod demand;
 mod derivation;
