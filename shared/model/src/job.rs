@@ -163,6 +163,9 @@ pub struct Job {
     /// Whether its next attempt stays off Spot.
     #[serde(default, skip_serializing_if = "is_default")]
     pub avoid_spot: bool,
+    /// Ancestors by `parent-job-id`.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub depth: u32,
     /// Whether it has dependencies.
     #[serde(default, skip_serializing_if = "is_default")]
     pub depends: bool,
@@ -318,6 +321,12 @@ pub struct Broken {
 }
 
 impl Job {
+    /// When the attempt being submitted was claimed.
+    #[must_use]
+    pub fn claim_at(&self) -> Option<i64> {
+        self.claim.as_ref().map(|claim| claim.at)
+    }
+
     /// Checks what must hold of every state item.
     ///
     /// # Errors

@@ -1,1 +1,24 @@
-//! Skeleton.
+//! The steps that several functions share: records, claims, settlement, ends, dependents, dead letters.
+//!
+//! Each step loads a snapshot, decides purely, writes under the condition that the snapshot still holds, and acts only
+//! after a claim. Start with [`dispatch`] (a queued job becomes a Batch job) and [`apply`] (an event moves it on).
+//! Nothing here reads a clock except through the [`osprey_ports::Clock`] port, right before Batch is called.
+
+pub mod apply;
+pub mod context;
+pub mod dead;
+pub mod dependents;
+pub mod derive;
+pub mod dispatch;
+pub mod driver;
+pub mod failure;
+pub mod forgotten;
+pub mod internal;
+pub mod key;
+pub mod outgoing;
+pub mod record;
+pub mod repository;
+pub mod settle;
+pub mod stop;
+pub mod usage;
+pub mod view;

@@ -29,6 +29,7 @@ fn running() -> Job {
         stop: None,
         memory_mib: None,
         avoid_spot: false,
+        depth: 0,
         depends: false,
         fallback: false,
         last_end: None,

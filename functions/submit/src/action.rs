@@ -1,0 +1,291 @@
+//! Actions: what people ask to be done to a job or a dead letter. Each is recorded with what came of it, in the write
+//! that does it, so that the same message again does nothing.
+
+use osprey_model::id::JobId;
+use osprey_model::job::{AfterStop, Budget, End, Job, JobState};
+use osprey_model::message::Action;
+use osprey_model::reason::{ReasonCode, Refusal};
+use osprey_pipeline::context::Context;
+use osprey_pipeline::dead::{self, DeadKind, DeadLetter, DeadStatus};
+use osprey_pipeline::failure::Failure;
+use osprey_pipeline::internal::Internal;
+use osprey_pipeline::repository::{self, Change, Changed, Loaded};
+use osprey_pipeline::{dependents, dispatch, key, stop};
+use osprey_ports::{CallError, Expect, QueueKind, ReceivedMessage, StoreError, Write};
+use serde::Serialize;
+
+use crate::handle::Ports;
+
+/// What became of an action.
+#[derive(Clone, Debug, Serialize)]
+struct Outcome<'a> {
+    action: &'a Action,
+    sender: &'a str,
+    at: i64,
+    /// One sentence.
+    done: Option<&'a str>,
+    refusal: Option<&'a Refusal>,
+}
+
+/// A change that an action makes, and the sentence that says so.
+type Planned = Result<(Change, String), Refusal>;
+
+/// Carries out an action.
+pub async fn act<P: Ports>(
+    ctx: &Context<'_>,
+    ports: &P,
+    message: &ReceivedMessage,
+    action: &Action,
+) -> Result<(), Failure> {
+    if ports.get_item(&key::action(&message.id)).await?.is_some() {
+        return resume(ctx, ports, action).await;
+    }
+    match action {
+        Action::RedriveDeadLetter { dead_letter_id } => letter(ctx, ports, message, action, dead_letter_id).await,
+        Action::DiscardDeadLetter { dead_letter_id, .. } => letter(ctx, ports, message, action, dead_letter_id).await,
+        Action::CancelJob { job_id, .. }
+        | Action::RequeueJob { job_id, .. }
+        | Action::HoldJob { job_id, .. }
+        | Action::ReleaseJob { job_id, .. } => on_job(ctx, ports, message, action, *job_id).await,
+    }
+}
+
+/// The message came again: what was recorded stands, and what should have followed is made sure of.
+async fn resume<P: Ports>(ctx: &Context<'_>, ports: &P, action: &Action) -> Result<(), Failure> {
+    match action {
+        Action::CancelJob { job_id, .. }
+        | Action::RequeueJob { job_id, .. }
+        | Action::HoldJob { job_id, .. }
+        | Action::ReleaseJob { job_id, .. } => match repository::load(ports, *job_id).await? {
+            Some(loaded) => follow(ctx, ports, &loaded.job).await,
+            None => Ok(()),
+        },
+        Action::RedriveDeadLetter { dead_letter_id } => match JobId::parse(dead_letter_id) {
+            Some(id) => send_redrive(ports, id).await,
+            None => Ok(()),
+        },
+        Action::DiscardDeadLetter { .. } => Ok(()),
+    }
+}
+
+async fn on_job<P: Ports>(
+    ctx: &Context<'_>,
+    ports: &P,
+    message: &ReceivedMessage,
+    action: &Action,
+    id: JobId,
+) -> Result<(), Failure> {
+    let now = ports.now().as_millisecond();
+    let changed = repository::change(ports, ctx.settings, id, |job| {
+        let (mut change, done) = plan(job, action, now).ok()?;
+        change.with.push(outcome(message, action, now, Ok(&done)));
+        Some(change)
+    })
+    .await?;
+    match changed {
+        Changed::Written { after, .. } => follow(ctx, ports, &after).await,
+        Changed::Unchanged(job) => match plan(&job, action, now) {
+            Ok(_) => Err(Failure::Contended(id)),
+            Err(refusal) => refuse(ports, message, action, &refusal, now).await,
+        },
+        Changed::Missing => refuse(ports, message, action, &unknown(id), now).await,
+    }
+}
+
+fn unknown(id: JobId) -> Refusal {
+    Refusal::new(ReasonCode::UnknownJob, format!("there is no job `{id}`; `osprey jobs` lists those that there are"))
+}
+
+fn outcome(message: &ReceivedMessage, action: &Action, at: i64, result: Result<&str, &Refusal>) -> Write {
+    let (done, refusal) = match result {
+        Ok(done) => (Some(done), None),
+        Err(refusal) => (None, Some(refusal)),
+    };
+    let outcome = Outcome { action, sender: &message.sender, at, done, refusal };
+    repository::create(key::action(&message.id), repository::json(&outcome))
+}
+
+async fn refuse<P: Ports>(
+    ports: &P,
+    message: &ReceivedMessage,
+    action: &Action,
+    refusal: &Refusal,
+    now: i64,
+) -> Result<(), Failure> {
+    match ports.write_items(&[outcome(message, action, now, Err(refusal))]).await {
+        Ok(()) | Err(StoreError::Conflict { .. }) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// What follows the write. When it is lost, the message's next delivery or `watch` makes up for it.
+async fn follow<P: Ports>(ctx: &Context<'_>, ports: &P, job: &Job) -> Result<(), Failure> {
+    match job.state {
+        JobState::Queued => dispatch::dispatch(ctx, ports, job.id).await,
+        JobState::Waiting => dependents::check(ctx, ports, job.id).await,
+        JobState::Submitted | JobState::Running => stop::push(ports, job).await,
+        state if state.is_final() => dependents::look(ctx, ports, job.id).await,
+        _ => Ok(()),
+    }
+}
+
+/// What an action does to a job in the state it is in.
+fn plan(job: &Job, action: &Action, now: i64) -> Planned {
+    match action {
+        Action::CancelJob { reason, .. } => cancel(job, reason, now),
+        Action::RequeueJob { reason, .. } => requeue(job, reason.as_deref().unwrap_or("requeued"), now),
+        Action::HoldJob { reason, .. } => hold(job, reason.as_deref().unwrap_or("held"), now),
+        Action::ReleaseJob { .. } => release(job, now),
+        Action::RedriveDeadLetter { .. } | Action::DiscardDeadLetter { .. } => Err(wrong(job, "redrive", "")),
+    }
+}
+
+fn wrong(job: &Job, verb: &str, way_out: &str) -> Refusal {
+    let (id, state) = (job.id, job.state.as_str());
+    Refusal::new(ReasonCode::WrongState, format!("can't {verb} job `{id}`, which is {state}{way_out}"))
+}
+
+fn moved(job: &Job, state: JobState, now: i64) -> Job {
+    Job { state, updated_at: now, ..job.clone() }
+}
+
+fn cancel(job: &Job, reason: &str, now: i64) -> Planned {
+    match job.state {
+        JobState::Held | JobState::Waiting | JobState::Queued => {
+            let mut next = moved(job, JobState::Failed, now);
+            next.end = Some(End::new(ReasonCode::Cancelled, reason));
+            Ok((Change::of(next), "cancelled before it was submitted".to_owned()))
+        }
+        JobState::Claimed | JobState::Submitted | JobState::Running => {
+            let change = stop::wished(job, AfterStop::Fail, reason, now);
+            Ok((change, "is being stopped".to_owned()))
+        }
+        _ => Err(wrong(job, "cancel", "")),
+    }
+}
+
+fn requeue(job: &Job, reason: &str, now: i64) -> Planned {
+    match job.state {
+        JobState::Failed | JobState::Dead => Ok((Change::of(restarted(job, now)), "back in the queue".to_owned())),
+        JobState::Queued if job.not_before > now => {
+            let mut next = moved(job, JobState::Queued, now);
+            next.not_before = now;
+            Ok((Change::of(next), "its back-off was cut short".to_owned()))
+        }
+        JobState::Submitted | JobState::Running => {
+            let change = stop::wished(job, AfterStop::Requeue, reason, now);
+            Ok((change, "is being stopped, and comes back".to_owned()))
+        }
+        JobState::Succeeded => Err(wrong(job, "requeue", "; submit it again under a new id")),
+        JobState::Refused => Err(wrong(job, "requeue", "; mend what was refused and submit it again")),
+        JobState::Held => Err(wrong(job, "requeue", "; release it")),
+        JobState::Queued | JobState::Waiting | JobState::Claimed => Err(wrong(job, "requeue", " already")),
+    }
+}
+
+/// A job that ended badly, with fresh budgets. Its lineage counters stay: they say what happened.
+fn restarted(job: &Job, now: i64) -> Job {
+    let state = if job.depends { JobState::Waiting } else { JobState::Queued };
+    let mut next = moved(job, state, now);
+    next.not_before = now;
+    next.budget = Budget::default();
+    next.end = None;
+    next.counts.requeues = next.counts.requeues.saturating_add(1);
+    next
+}
+
+fn hold(job: &Job, reason: &str, now: i64) -> Planned {
+    match job.state {
+        JobState::Waiting | JobState::Queued => Ok((Change::of(moved(job, JobState::Held, now)), "held".to_owned())),
+        JobState::Claimed | JobState::Submitted => {
+            let change = stop::wished(job, AfterStop::Hold, reason, now);
+            Ok((change, "is being taken back from Batch, then held".to_owned()))
+        }
+        JobState::Running => Err(wrong(job, "hold", "; cancel or requeue it")),
+        JobState::Held => Err(wrong(job, "hold", " already")),
+        _ => Err(wrong(job, "hold", "")),
+    }
+}
+
+fn release(job: &Job, now: i64) -> Planned {
+    if job.state != JobState::Held {
+        return Err(wrong(job, "release", "; only held jobs can be released"));
+    }
+    let state = if job.depends { JobState::Waiting } else { JobState::Queued };
+    let mut next = moved(job, state, now);
+    next.not_before = now;
+    Ok((Change::of(next), "released".to_owned()))
+}
+
+async fn letter<P: Ports>(
+    ctx: &Context<'_>,
+    ports: &P,
+    message: &ReceivedMessage,
+    action: &Action,
+    given: &str,
+) -> Result<(), Failure> {
+    let now = ports.now().as_millisecond();
+    let found = match JobId::parse(given) {
+        Some(id) => dead::load(ports, id).await?,
+        None => None,
+    };
+    let Some((letter, version)) = found else {
+        let sentence =
+            format!("there is no dead letter `{given}`; `osprey dead-letters list` shows those that there are");
+        return refuse(ports, message, action, &Refusal::new(ReasonCode::UnknownJob, sentence), now).await;
+    };
+    if letter.status == DeadStatus::Discarded {
+        let sentence = format!("dead letter `{given}` was discarded");
+        return refuse(ports, message, action, &Refusal::new(ReasonCode::WrongState, sentence), now).await;
+    }
+    let redrive = matches!(action, Action::RedriveDeadLetter { .. });
+    let next = settled(letter, redrive);
+    let done = if redrive { "sent through again" } else { "discarded" };
+    let mut writes = vec![Write::Put { item: next.item(), expect: Expect::Version(version) }];
+    if redrive && matches!(next.kind, DeadKind::Job { .. }) {
+        match restart(ctx, ports, next.id, now).await? {
+            Ok(write) => writes.push(write),
+            Err(refusal) => return refuse(ports, message, action, &refusal, now).await,
+        }
+    }
+    writes.push(outcome(message, action, now, Ok(done)));
+    ports.write_items(&writes).await?;
+    if redrive { after_redrive(ctx, ports, &next).await } else { Ok(()) }
+}
+
+fn settled(letter: DeadLetter, redrive: bool) -> DeadLetter {
+    let redrives = letter.redrives.saturating_add(u32::from(redrive));
+    let status = if redrive { DeadStatus::Redriven } else { DeadStatus::Discarded };
+    DeadLetter { status, redrives, ..letter }
+}
+
+/// The write that puts a dead job back into the queue.
+async fn restart<P: Ports>(
+    ctx: &Context<'_>,
+    ports: &P,
+    id: JobId,
+    now: i64,
+) -> Result<Result<Write, Refusal>, Failure> {
+    let Some(Loaded { job, version }) = repository::load(ports, id).await? else { return Ok(Err(unknown(id))) };
+    if job.state != JobState::Dead {
+        return Ok(Err(wrong(&job, "redrive", "; only dead jobs can be")));
+    }
+    let item = repository::item(&restarted(&job, now), ctx.settings)?;
+    Ok(Ok(Write::Put { item, expect: Expect::Version(version) }))
+}
+
+async fn after_redrive<P: Ports>(ctx: &Context<'_>, ports: &P, letter: &DeadLetter) -> Result<(), Failure> {
+    match letter.kind {
+        DeadKind::Job { .. } => match repository::load(ports, letter.id).await? {
+            Some(loaded) => follow(ctx, ports, &loaded.job).await,
+            None => Ok(()),
+        },
+        DeadKind::Message { .. } => send_redrive(ports, letter.id).await,
+    }
+}
+
+async fn send_redrive<P: Ports>(ports: &P, dead_letter_id: JobId) -> Result<(), Failure> {
+    let body = repository::json(&Internal::Redrive { dead_letter_id });
+    let sent: Result<_, CallError> = ports.send_message(QueueKind::Internal, &body, 0).await;
+    sent.map(drop).map_err(Failure::call("SendMessage"))
+}

@@ -1,0 +1,139 @@
+//! Dependencies at the door: what each id in `dependsOn` is, and whether the job can ever start.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use osprey_model::id::{BatchJobId, JobId};
+use osprey_model::reason::{ReasonCode, Refusal};
+use osprey_model::request::SubmitJobRequest;
+use osprey_pipeline::context::Context;
+use osprey_pipeline::dependents::{self, Dependency, On, Standing};
+use osprey_pipeline::failure::Failure;
+use osprey_pipeline::{derive, key};
+use osprey_ports::SortQuery;
+
+use crate::handle::Ports;
+
+/// Most jobs that the search for a cycle visits; a larger web of jobs that were all announced before they came is
+/// taken to have none.
+const CYCLE_JOBS_MAX: usize = 1000;
+
+/// What a job's dependencies come to.
+#[derive(Clone, Debug, Default)]
+pub struct Door {
+    /// What it depends on.
+    pub dependencies: Vec<Dependency>,
+    /// Jobs of ours, known or announced, whose end it must hear of.
+    pub parents: Vec<JobId>,
+    /// Whether one of them has not succeeded yet.
+    pub waits: bool,
+    /// Why it can't be taken.
+    pub refusals: Vec<Refusal>,
+}
+
+/// Looks at every dependency of a request.
+///
+/// # Errors
+/// When the store or Batch fails.
+pub async fn dependencies<P: Ports>(
+    ctx: &Context<'_>,
+    ports: &P,
+    request: &SubmitJobRequest,
+    id: JobId,
+) -> Result<Door, Failure> {
+    let mut door = Door::default();
+    let ids: BTreeSet<&str> = request.depends_on.iter().flatten().filter_map(|d| d.job_id.as_deref()).collect();
+    for given in ids {
+        one(ctx, ports, given, id, &mut door).await?;
+    }
+    if door.refusals.is_empty() && door.waits && closes_cycle(ports, id, &door).await? {
+        door.refusals.push(cycle(id));
+    }
+    Ok(door)
+}
+
+async fn one<P: Ports>(ctx: &Context<'_>, ports: &P, given: &str, id: JobId, door: &mut Door) -> Result<(), Failure> {
+    if JobId::parse(given) == Some(id) {
+        door.refusals.push(itself(given));
+        return Ok(());
+    }
+    let (on, standing) = look_up(ctx, ports, given).await?;
+    match standing {
+        Standing::Done => {}
+        Standing::Pending => door.waits = true,
+        Standing::Lost(why) => door.refusals.push(lost(given, &why)),
+        // A queue may bring a child before its parent: an id that looks like one of ours may still arrive.
+        Standing::Unknown if JobId::parse(given).is_some() => door.waits = true,
+        Standing::Unknown => {
+            door.refusals.push(Refusal::new(ReasonCode::UnknownDependency, dependents::unknown(given)));
+        }
+    }
+    door.parents.extend(match &on {
+        On::Job(parent) => Some(*parent),
+        On::Unknown => JobId::parse(given),
+        On::Batch(_) => None,
+    });
+    door.dependencies.push(Dependency { given: given.to_owned(), on });
+    Ok(())
+}
+
+async fn look_up<P: Ports>(ctx: &Context<'_>, ports: &P, given: &str) -> Result<(On, Standing), Failure> {
+    let now = ports.now().as_millisecond();
+    if let Some(loaded) = derive::find(ports, given).await? {
+        let grace = ctx.policy.requeue().dependency_grace_ms;
+        return Ok((On::Job(loaded.job.id), dependents::standing(&loaded.job, now, grace)));
+    }
+    let batch = BatchJobId::new(given);
+    match dependents::foreign(ports, &batch).await? {
+        Standing::Unknown => Ok((On::Unknown, Standing::Unknown)),
+        standing => Ok((On::Batch(batch), standing)),
+    }
+}
+
+fn itself(given: &str) -> Refusal {
+    Refusal::new(ReasonCode::SelfDependency, format!("`dependsOn` names the job itself (`{given}`); leave it out"))
+}
+
+fn lost(given: &str, why: &str) -> Refusal {
+    Refusal::new(
+        ReasonCode::FailedDependency,
+        format!("`dependsOn` names `{given}`, which {why}; requeue that job first, or leave it out"),
+    )
+}
+
+fn cycle(id: JobId) -> Refusal {
+    Refusal::new(
+        ReasonCode::DependencyCycle,
+        format!("the jobs in `dependsOn` wait, directly or through others, for this job (`{id}`); break the circle"),
+    )
+}
+
+/// Whether a parent waits for this job. Only a job that was announced before it came can close a circle: everything
+/// else it depends on is older than it.
+async fn closes_cycle<P: Ports>(ports: &P, id: JobId, door: &Door) -> Result<bool, Failure> {
+    if !is_awaited(ports, id).await? {
+        return Ok(false);
+    }
+    let mut seen: BTreeSet<JobId> = BTreeSet::new();
+    let mut ahead: VecDeque<JobId> = door.parents.iter().copied().collect();
+    while let Some(parent) = ahead.pop_front() {
+        if parent == id {
+            return Ok(true);
+        }
+        if seen.len() >= CYCLE_JOBS_MAX || !seen.insert(parent) {
+            continue;
+        }
+        for dependency in dependents::dependencies(ports, parent).await? {
+            ahead.extend(match dependency.on {
+                On::Job(job) => Some(job),
+                On::Unknown => JobId::parse(&dependency.given),
+                On::Batch(_) => None,
+            });
+        }
+    }
+    Ok(false)
+}
+
+async fn is_awaited<P: Ports>(ports: &P, id: JobId) -> Result<bool, Failure> {
+    let query = SortQuery { partition: key::job_partition(id), prefix: key::CHILD.to_owned(), after: None, limit: 1 };
+    Ok(!ports.query_items(&query).await?.items.is_empty())
+}

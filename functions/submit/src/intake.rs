@@ -1,0 +1,237 @@
+//! A request is recorded: admitted, refused, or known already. One message ends in exactly one of these places.
+
+use osprey_model::id::JobId;
+use osprey_model::job::{Budget, Counts, End, Job, JobState, STATE_REASON_CHARS_MAX, cut};
+use osprey_model::message;
+use osprey_model::reason::{ReasonCode, Refusal};
+use osprey_model::request::SubmitJobRequest;
+use osprey_pipeline::context::Context;
+use osprey_pipeline::derive::{self, Evaluation};
+use osprey_pipeline::failure::Failure;
+use osprey_pipeline::record::{self, Record};
+use osprey_pipeline::{dependents, dispatch, key, repository};
+use osprey_ports::{Expect, ReceivedMessage, StoreError, Write};
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+
+use crate::door::{self, Door};
+use crate::handle::Ports;
+
+/// Most characters of a job name kept in the state item; Batch takes no longer ones.
+const NAME_CHARS_MAX: usize = 128;
+
+/// Another message for a job that was recorded before.
+#[derive(Serialize)]
+struct Duplicate<'a> {
+    sender: &'a str,
+    sent_at: i64,
+}
+
+/// Takes a request in.
+pub async fn job<P: Ports>(
+    ctx: &Context<'_>,
+    ports: &P,
+    message: &ReceivedMessage,
+    request: &SubmitJobRequest,
+) -> Result<(), Failure> {
+    let id = match message::chosen_job_id(request) {
+        Ok(chosen) => chosen.unwrap_or_else(|| JobId::of_message(&message.id)),
+        Err(refusal) => return refuse(ctx, ports, message, refusal).await,
+    };
+    if repository::load(ports, id).await?.is_some() {
+        return again(ctx, ports, message, request, id).await;
+    }
+    let evaluation = derive::evaluate(ctx, ports, request, None).await?;
+    let door = door::dependencies(ctx, ports, request, id).await?;
+    let new = new_job(ports.now().as_millisecond(), message, request, id, &evaluation, &door);
+    match ports.write_items(&writes(ctx, message, &new, &evaluation, &door)?).await {
+        Ok(()) => onward(ctx, ports, &new).await,
+        // Somebody recorded the job since it was looked for.
+        Err(StoreError::Conflict { .. }) => again(ctx, ports, message, request, id).await,
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The digest that tells whether two messages hold the same request, whatever the order of its members.
+fn payload(request: &SubmitJobRequest) -> String {
+    digest(&repository::json(request))
+}
+
+fn digest(text: &str) -> String {
+    let digest = Sha256::digest(text.as_bytes());
+    digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// What happens right after a job was recorded. When it breaks off here, `watch` goes on.
+async fn onward<P: Ports>(ctx: &Context<'_>, ports: &P, job: &Job) -> Result<(), Failure> {
+    match job.state {
+        JobState::Queued => dispatch::dispatch(ctx, ports, job.id).await,
+        // A parent that ended while this job was being recorded didn't see it.
+        JobState::Waiting => {
+            dependents::check(ctx, ports, job.id).await?;
+            dispatch::dispatch(ctx, ports, job.id).await
+        }
+        // Others may have been waiting for this id.
+        state if state.is_final() => dependents::look(ctx, ports, job.id).await,
+        _ => Ok(()),
+    }
+}
+
+fn new_job(
+    now: i64,
+    message: &ReceivedMessage,
+    request: &SubmitJobRequest,
+    id: JobId,
+    evaluation: &Evaluation,
+    door: &Door,
+) -> Job {
+    let refusal = evaluation.refusals.first().or(door.refusals.first());
+    let state = match refusal {
+        Some(_) => JobState::Refused,
+        None if door.waits => JobState::Waiting,
+        None => JobState::Queued,
+    };
+    let demand = &evaluation.demand;
+    let blank = blank(now, message, id, &request.job_name, &payload(request));
+    Job {
+        state,
+        team: evaluation.metadata.team.as_deref().map(|team| cut(team, NAME_CHARS_MAX)),
+        gpus: demand.gpus.saturating_mul(demand.array_size.max(1)),
+        not_before: if state == JobState::Queued { now } else { 0 },
+        depth: evaluation.depth,
+        depends: !door.dependencies.is_empty(),
+        end: refusal.map(|refusal| End::new(refusal.code, &refusal.message)),
+        ..dispatch::decided(&blank, &evaluation.decision)
+    }
+}
+
+/// A job of which nothing is known but its message.
+fn blank(now: i64, message: &ReceivedMessage, id: JobId, name: &str, payload: &str) -> Job {
+    Job {
+        id,
+        message: message.id.clone(),
+        payload: payload.to_owned(),
+        name: cut(name, NAME_CHARS_MAX),
+        state: JobState::Refused,
+        attempt: 0,
+        tier: "".into(),
+        priority: 0,
+        pool: "".into(),
+        policy: "".into(),
+        team: None,
+        gpus: 0,
+        created_at: now,
+        updated_at: now,
+        not_before: 0,
+        counts: Counts::default(),
+        budget: Budget::default(),
+        claim: None,
+        run: None,
+        stop: None,
+        memory_mib: None,
+        avoid_spot: false,
+        depth: 0,
+        depends: false,
+        fallback: false,
+        last_end: None,
+        end: None,
+    }
+}
+
+/// Record, state, dependencies and edges, all or nothing.
+fn writes(
+    ctx: &Context<'_>,
+    message: &ReceivedMessage,
+    job: &Job,
+    evaluation: &Evaluation,
+    door: &Door,
+) -> Result<Vec<Write>, Failure> {
+    let record = Record {
+        message: message.id.clone(),
+        sender: message.sender.clone(),
+        sent_at: message.sent_at.as_millisecond(),
+        body: message.body.clone(),
+        decision: Some(evaluation.decision.clone()),
+        refusals: evaluation.refusals.iter().chain(&door.refusals).cloned().collect(),
+    };
+    let mut writes = vec![Write::Put { item: repository::item(job, ctx.settings)?, expect: Expect::Absent }];
+    writes.extend(record::writes(&key::job_partition(job.id), &record));
+    if job.state == JobState::Waiting {
+        writes.push(repository::create(key::depends(job.id), repository::json(&door.dependencies)));
+        writes.extend(door.parents.iter().map(|parent| Write::Put {
+            item: osprey_ports::Item::new(key::child(*parent, job.id), "{}"),
+            expect: Expect::Any,
+        }));
+    }
+    Ok(writes)
+}
+
+/// A message for a job that is recorded already: the same message again, a duplicate, or an id that was reused.
+async fn again<P: Ports>(
+    ctx: &Context<'_>,
+    ports: &P,
+    message: &ReceivedMessage,
+    request: &SubmitJobRequest,
+    id: JobId,
+) -> Result<(), Failure> {
+    let Some(loaded) = repository::load(ports, id).await? else {
+        // It was there a moment ago, and jobs are never removed.
+        return Err(Failure::Contended(id));
+    };
+    if loaded.job.message == message.id {
+        return onward(ctx, ports, &loaded.job).await;
+    }
+    let first = record::of_job(ports, id).await?;
+    if loaded.job.payload != payload(request) {
+        return refuse(ctx, ports, message, reused(id, "with another request")).await;
+    }
+    if first.sender != message.sender {
+        return refuse(ctx, ports, message, reused(id, "by another sender")).await;
+    }
+    let row = Duplicate { sender: &message.sender, sent_at: message.sent_at.as_millisecond() };
+    let write = repository::create(key::duplicate(id, &message.id), repository::json(&row));
+    match ports.write_items(&[write]).await {
+        Ok(()) | Err(StoreError::Conflict { .. }) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn reused(id: JobId, how: &str) -> Refusal {
+    Refusal::new(
+        ReasonCode::IdReused,
+        format!("job id `{id}` was used before {how}; choose a new id, or leave the tag `osprey:job-id` out"),
+    )
+}
+
+/// Records a message that is refused as a whole, under an id of its own.
+pub async fn refuse<P: Ports>(
+    ctx: &Context<'_>,
+    ports: &P,
+    message: &ReceivedMessage,
+    refusal: Refusal,
+) -> Result<(), Failure> {
+    let id = JobId::of_message(&message.id);
+    let name = name_in(&message.body);
+    let mut job = blank(ports.now().as_millisecond(), message, id, &name, &digest(&message.body));
+    job.end = Some(End::new(refusal.code, &cut(&refusal.message, STATE_REASON_CHARS_MAX)));
+    let record = Record {
+        message: message.id.clone(),
+        sender: message.sender.clone(),
+        sent_at: message.sent_at.as_millisecond(),
+        body: message.body.clone(),
+        decision: None,
+        refusals: vec![refusal],
+    };
+    let mut writes = vec![Write::Put { item: repository::item(&job, ctx.settings)?, expect: Expect::Absent }];
+    writes.extend(record::writes(&key::job_partition(id), &record));
+    match ports.write_items(&writes).await {
+        Ok(()) | Err(StoreError::Conflict { .. }) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The job's name in a body that is no valid request, to show it by.
+fn name_in(body: &str) -> String {
+    let value: Option<serde_json::Value> = serde_json::from_str(body).ok();
+    value.as_ref().and_then(|value| value.get("jobName")).and_then(|name| name.as_str()).unwrap_or("-").to_owned()
+}

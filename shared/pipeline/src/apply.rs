@@ -1,0 +1,402 @@
+//! What Batch says of a job moves the job on: an event, or an answer that was asked for.
+//!
+//! Events come twice, late, out of order or never. A job only moves forward: news of an attempt that is over changes
+//! nothing, and the write that closes an attempt happens once, whoever brings the news.
+
+use osprey_model::end::{EndClass, StoppedBy, classify, succeeded_out_of_memory};
+use osprey_model::event::{BatchStatus, JobDetail};
+use osprey_model::id::{BatchJobId, JobId};
+use osprey_model::job::{Attempt, Job, JobState, Run, cut};
+use osprey_model::metadata::Metadata;
+use osprey_model::request::{RetryStrategy, SubmitJobRequest};
+use osprey_model::resources::Demand;
+use osprey_policy::requeue::{Ended, Next, Verdict, after_end};
+use osprey_ports::{
+    Clock, DescribeJobDefinition, DescribeJobs, GetItem, ListChildren, QueryItems, SendMessage, TerminateJob, Write,
+    WriteItems,
+};
+
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::outgoing::{self, Owner};
+use crate::repository::{self, Change, Changed};
+use crate::{dead, dependents, derive, dispatch, internal, key, record, stop, usage};
+
+/// Most failed children that are looked at to classify an array.
+const CHILDREN_MAX: usize = 100;
+/// Most characters of Batch's words kept with an attempt.
+const REASON_CHARS_MAX: usize = 1024;
+
+/// What applying news calls.
+pub trait Ports:
+    GetItem
+    + QueryItems
+    + WriteItems
+    + DescribeJobDefinition
+    + DescribeJobs
+    + ListChildren
+    + TerminateJob
+    + SendMessage
+    + Clock
+    + Sync
+{
+}
+
+impl<P> Ports for P where
+    P: GetItem
+        + QueryItems
+        + WriteItems
+        + DescribeJobDefinition
+        + DescribeJobs
+        + ListChildren
+        + TerminateJob
+        + SendMessage
+        + Clock
+        + Sync
+{
+}
+
+/// Where the news came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// An event.
+    Event,
+    /// An answer to DescribeJobs: the job was asked after since it had been silent.
+    Asked,
+}
+
+/// What news did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Applied {
+    /// The job moved on, or its attempt was closed.
+    Moved,
+    /// It was known already, or came too late.
+    Nothing,
+    /// It was of a second Batch job for one attempt, which was stopped.
+    Extra,
+    /// It was not of a job of ours.
+    Foreign,
+}
+
+/// The job and attempt that a Batch job's tags claim. Tags are claims: they count only for an attempt that is being
+/// submitted, or was.
+#[must_use]
+pub fn tagged(detail: &JobDetail) -> Option<Owner> {
+    let job = JobId::parse(detail.tags.get(outgoing::TAG_JOB_ID)?)?;
+    let attempt = detail.tags.get(outgoing::TAG_ATTEMPT)?.parse().ok()?;
+    Some(Owner { job, attempt })
+}
+
+/// Applies news of a Batch job.
+///
+/// # Errors
+/// When the store or Batch fails; the news comes again.
+pub async fn apply<P: Ports>(
+    ctx: &Context<'_>,
+    ports: &P,
+    detail: &JobDetail,
+    source: Source,
+) -> Result<Applied, Failure> {
+    if detail.is_part() {
+        return part(ctx, ports, detail).await;
+    }
+    let id = BatchJobId::new(detail.job_id.as_str());
+    let recorded = derive::owner(ports, &id).await?;
+    let owner = recorded.map(|(job, attempt)| Owner { job, attempt }).or_else(|| tagged(detail));
+    let Some(owner) = owner else { return Ok(Applied::Foreign) };
+    if recorded.is_none() {
+        let alive = !detail.status.is_final();
+        if !adopt(ctx, ports, owner, &id, alive).await? {
+            return Ok(Applied::Extra);
+        }
+    }
+    forward(ctx, ports, owner, &id, detail, source).await
+}
+
+/// Takes a Batch job that nobody recorded for the attempt that its tags name; `false` when that attempt has another
+/// one, or none of ours could have made it: then it is stopped.
+async fn adopt<P: Ports>(
+    ctx: &Context<'_>,
+    ports: &P,
+    owner: Owner,
+    id: &BatchJobId,
+    alive: bool,
+) -> Result<bool, Failure> {
+    let now = ports.now().as_millisecond();
+    let changed =
+        repository::change(ports, ctx.settings, owner.job, |job| dispatch::adopted(job, owner.attempt, id, now))
+            .await?;
+    let after = match changed {
+        Changed::Written { after, .. } | Changed::Unchanged(after) => after,
+        Changed::Missing => return Ok(false),
+    };
+    if after.run.as_ref().is_some_and(|run| run.id == *id) || derive::owner(ports, id).await?.is_some() {
+        return Ok(true);
+    }
+    stop::extra(ctx, ports, owner.job, owner.attempt, id, alive).await?;
+    Ok(false)
+}
+
+/// A child of an array, or a node: its job runs when it runs; its end is told by the job itself.
+async fn part<P: Ports>(ctx: &Context<'_>, ports: &P, detail: &JobDetail) -> Result<Applied, Failure> {
+    let whole = detail.job_id.split([':', '#']).next().unwrap_or_default();
+    let id = BatchJobId::new(whole);
+    let Some((job, _)) = derive::owner(ports, &id).await? else { return Ok(Applied::Foreign) };
+    if detail.status != BatchStatus::Running {
+        return Ok(Applied::Nothing);
+    }
+    run(ctx, ports, job, &id, detail.started_at).await
+}
+
+async fn forward<P: Ports>(
+    ctx: &Context<'_>,
+    ports: &P,
+    owner: Owner,
+    id: &BatchJobId,
+    detail: &JobDetail,
+    source: Source,
+) -> Result<Applied, Failure> {
+    match detail.status {
+        BatchStatus::Succeeded | BatchStatus::Failed => close(ctx, ports, owner.job, id, detail).await,
+        BatchStatus::Running => {
+            let applied = run(ctx, ports, owner.job, id, detail.started_at).await?;
+            heard(ctx, ports, owner.job, id, source).await?;
+            Ok(applied)
+        }
+        _ => {
+            heard(ctx, ports, owner.job, id, source).await?;
+            Ok(Applied::Nothing)
+        }
+    }
+}
+
+/// The job runs.
+async fn run<P: Ports>(
+    ctx: &Context<'_>,
+    ports: &P,
+    job: JobId,
+    id: &BatchJobId,
+    started_at: Option<i64>,
+) -> Result<Applied, Failure> {
+    let now = ports.now().as_millisecond();
+    let changed = repository::change(ports, ctx.settings, job, |job| {
+        let run = job.run.as_ref().filter(|run| run.id == *id && job.state == JobState::Submitted)?;
+        let mut next = job.clone();
+        next.state = JobState::Running;
+        next.updated_at = now;
+        next.run = Some(Run { started_at: Some(started_at.unwrap_or(now)), ..run.clone() });
+        Some(Change::of(next))
+    })
+    .await?;
+    Ok(if matches!(changed, Changed::Written { .. }) { Applied::Moved } else { Applied::Nothing })
+}
+
+/// Notes that Batch still has a job that was asked after, so that it is left in peace for a while; and asks again for
+/// a stop that is due.
+async fn heard<P: Ports>(
+    ctx: &Context<'_>,
+    ports: &P,
+    job: JobId,
+    id: &BatchJobId,
+    source: Source,
+) -> Result<(), Failure> {
+    if source == Source::Event {
+        return Ok(());
+    }
+    let now = ports.now().as_millisecond();
+    let changed = repository::change(ports, ctx.settings, job, |job| {
+        job.run.as_ref().filter(|run| run.id == *id)?;
+        Some(Change::of(Job { updated_at: now, ..job.clone() }))
+    })
+    .await?;
+    match changed {
+        Changed::Written { after, .. } => stop::push(ports, &after).await,
+        Changed::Unchanged(_) | Changed::Missing => Ok(()),
+    }
+}
+
+/// What is read of the request to judge an end.
+struct Wanted {
+    retry: Option<RetryStrategy>,
+    checkpoints: bool,
+    memory_mib: u64,
+}
+
+/// Closes the attempt that Batch job `id` was.
+async fn close<P: Ports>(
+    ctx: &Context<'_>,
+    ports: &P,
+    job: JobId,
+    id: &BatchJobId,
+    detail: &JobDetail,
+) -> Result<Applied, Failure> {
+    let Some(loaded) = repository::load(ports, job).await? else { return Ok(Applied::Foreign) };
+    if loaded.job.run.as_ref().is_none_or(|run| run.id != *id) {
+        return Ok(Applied::Nothing);
+    }
+    let wanted = wanted(ports, job).await?;
+    let class = class(ports, id, detail, &loaded.job).await?;
+    let now = ports.now().as_millisecond();
+    let changed = repository::change(ports, ctx.settings, job, |job| {
+        let run = job.run.as_ref().filter(|run| run.id == *id)?;
+        let closing = Closing { job, run, detail, class, wanted: &wanted, now };
+        Some(closing.change(ctx))
+    })
+    .await?;
+    let Changed::Written { after, .. } = changed else { return Ok(Applied::Nothing) };
+    if succeeded_out_of_memory(detail) {
+        tracing::warn!(job_id = %job, batch_job_id = %id, "a job that succeeded was killed for its memory.");
+    }
+    follow(ctx, ports, &after, now).await?;
+    Ok(Applied::Moved)
+}
+
+/// What comes after the write: wake-ups and dependents. When it is lost, `watch` makes up for it.
+async fn follow<P: Ports>(ctx: &Context<'_>, ports: &P, job: &Job, now: i64) -> Result<(), Failure> {
+    if job.state == JobState::Queued {
+        internal::wake(ports, job.id, job.not_before, now).await;
+    }
+    if job.state.is_final() {
+        dependents::look(ctx, ports, job.id).await?;
+    }
+    Ok(())
+}
+
+async fn wanted<P: Ports>(ports: &P, job: JobId) -> Result<Wanted, Failure> {
+    let record = record::of_job(ports, job).await?;
+    let request: SubmitJobRequest = dispatch::request_of(&record, job)?;
+    let definition = ports
+        .describe_job_definition(&request.job_definition)
+        .await
+        .map_err(Failure::call("DescribeJobDefinitions"))?;
+    let metadata = Metadata::read(&request, definition.as_ref()).map(|(metadata, _)| metadata).unwrap_or_default();
+    let demand = Demand::of(&request, definition.as_ref()).unwrap_or_default();
+    let retry = request.retry_strategy.or_else(|| definition.and_then(|d| d.retry_strategy));
+    Ok(Wanted { retry, checkpoints: metadata.checkpoint_interval.is_some(), memory_mib: demand.memory_mib })
+}
+
+/// The class of an end. An array is what its failed children are: a failure if one of them is, else an interruption.
+async fn class<P: Ports>(ports: &P, id: &BatchJobId, detail: &JobDetail, job: &Job) -> Result<EndClass, Failure> {
+    let stopped_by = if job.stop.is_some() { StoppedBy::Person } else { StoppedBy::Nobody };
+    let class = classify(detail, stopped_by);
+    if class != EndClass::ArrayChildFailed {
+        return Ok(class);
+    }
+    let children = ports.list_failed_children(id, CHILDREN_MAX).await.map_err(Failure::call("ListJobs of an array"))?;
+    let details = ports.describe_jobs(&children).await.map_err(Failure::call("DescribeJobs"))?;
+    let classes: Vec<EndClass> = details.iter().map(|child| classify(child, stopped_by)).collect();
+    let failure = classes.iter().copied().find(|class| class.is_failure());
+    let cancelled = classes.iter().copied().find(|class| *class == EndClass::Cancelled);
+    Ok(cancelled.or(failure).or(classes.first().copied()).unwrap_or(EndClass::ExitCode))
+}
+
+/// An attempt about to be closed.
+struct Closing<'a> {
+    job: &'a Job,
+    run: &'a Run,
+    detail: &'a JobDetail,
+    class: EndClass,
+    wanted: &'a Wanted,
+    now: i64,
+}
+
+impl Closing<'_> {
+    fn change(&self, ctx: &Context<'_>) -> Change {
+        let verdict = self.verdict(ctx);
+        let job = self.after(&verdict);
+        let mut with = vec![self.attempt_write(&verdict)];
+        if let Some(team) = &self.job.team {
+            with.extend(usage::writes(team, self.job.gpus, self.started_at(), self.stopped_at(), self.class));
+        }
+        if let Next::Die(end) = &verdict.next {
+            with.push(dead::job_write(&job, &end.message, self.now));
+        }
+        Change { job, with }
+    }
+
+    fn verdict(&self, ctx: &Context<'_>) -> Verdict {
+        let ended = Ended {
+            job: self.job,
+            class: self.class,
+            reasons: self.detail.reasons(),
+            exit_code: self.detail.exit_code(),
+            checkpoints: self.wanted.checkpoints,
+            retry: self.wanted.retry.as_ref(),
+            memory_mib: self.job.memory_mib.unwrap_or(self.wanted.memory_mib),
+            gpu_seconds: self.gpu_seconds(),
+            now: self.now,
+        };
+        after_end(&ended, ctx.policy.requeue())
+    }
+
+    fn after(&self, verdict: &Verdict) -> Job {
+        let mut job = self.job.clone();
+        job.run = None;
+        job.stop = None;
+        job.last_end = Some(self.class);
+        job.counts = verdict.counts;
+        job.budget = verdict.budget;
+        job.updated_at = self.now;
+        match &verdict.next {
+            Next::Succeed => job.state = JobState::Succeeded,
+            Next::Hold => job.state = JobState::Held,
+            Next::Requeue(requeue) => {
+                job.state = JobState::Queued;
+                job.not_before = requeue.not_before;
+                job.memory_mib = requeue.memory_mib;
+                job.avoid_spot = requeue.avoid_spot;
+                job.counts.requeues = job.counts.requeues.saturating_add(1);
+            }
+            Next::Fail(end) => {
+                job.state = JobState::Failed;
+                job.end = Some(end.clone());
+            }
+            Next::Die(end) => {
+                job.state = JobState::Dead;
+                job.end = Some(end.clone());
+            }
+        }
+        job
+    }
+
+    fn attempt_write(&self, verdict: &Verdict) -> Write {
+        let attempt = Attempt {
+            number: self.job.attempt,
+            batch_job_id: self.run.id.clone(),
+            queue: self.run.queue.clone(),
+            submitted_at: self.detail.created_at.unwrap_or(self.run.submitted_at),
+            started_at: self.detail.started_at.or(self.run.started_at),
+            stopped_at: self.stopped_at(),
+            end_class: self.class,
+            reason: cut(&self.detail.reasons().join("; "), REASON_CHARS_MAX),
+            exit_code: self.detail.exit_code(),
+            inner_retries: u32::try_from(self.detail.attempts.len().saturating_sub(1)).unwrap_or(u32::MAX),
+            gpu_seconds: self.gpu_seconds(),
+            then: then(&verdict.next).to_owned(),
+        };
+        repository::create(key::attempt(self.job.id, attempt.number), repository::json(&attempt))
+    }
+
+    fn gpu_seconds(&self) -> u64 {
+        usage::gpu_seconds(self.job.gpus, self.started_at(), self.stopped_at())
+    }
+
+    /// When it started; an attempt that never did has no length.
+    fn started_at(&self) -> i64 {
+        self.detail.started_at.or(self.run.started_at).unwrap_or_else(|| self.stopped_at())
+    }
+
+    fn stopped_at(&self) -> i64 {
+        self.detail.stopped_at.unwrap_or(self.now)
+    }
+}
+
+fn then(next: &Next) -> &'static str {
+    match next {
+        Next::Succeed => "succeeded",
+        Next::Requeue(_) => "requeued",
+        Next::Hold => "held",
+        Next::Fail(_) => "failed",
+        Next::Die(_) => "dead",
+    }
+}

@@ -1,0 +1,228 @@
+//! Jobs that wait for other jobs. Batch never sees these dependencies, so an attempt that ends badly and comes back
+//! fails nobody.
+//!
+//! The edge from a parent to its child is written with the child's record, and the parent's state is read again after
+//! that: whichever of "the parent ended" and "the edge was written" comes later sees the other. `watch` looks again
+//! at every waiting job from time to time all the same.
+
+use std::collections::VecDeque;
+
+use osprey_model::event::BatchStatus;
+use osprey_model::id::{BatchJobId, JobId};
+use osprey_model::job::{End, Job, JobState};
+use osprey_model::reason::ReasonCode;
+use osprey_ports::{Clock, DescribeJobs, GetItem, QueryItems, SendMessage, WriteItems};
+use serde::{Deserialize, Serialize};
+
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::repository::{self, Change, Changed};
+use crate::{derive, internal, key};
+
+/// Most jobs that one end may move; the rest is left to `watch`.
+const CASCADE_MAX: usize = 2000;
+
+/// What looking at dependents calls.
+pub trait Ports: GetItem + QueryItems + WriteItems + DescribeJobs + SendMessage + Clock + Sync {}
+
+impl<P: GetItem + QueryItems + WriteItems + DescribeJobs + SendMessage + Clock + Sync> Ports for P {}
+
+/// One dependency of a job.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Dependency {
+    /// The id as the user gave it.
+    pub given: String,
+    /// What it is.
+    pub on: On,
+}
+
+/// What a dependency is on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum On {
+    /// A job of ours.
+    Job(JobId),
+    /// A Batch job that isn't ours.
+    Batch(BatchJobId),
+    /// Nobody knows it yet.
+    Unknown,
+}
+
+/// How a dependency stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// It succeeded.
+    Done,
+    /// It may still succeed.
+    Pending,
+    /// It can't succeed without a person.
+    Lost(String),
+    /// Nobody knows it.
+    Unknown,
+}
+
+/// What becomes of a waiting job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outlook {
+    /// It may start.
+    Ready,
+    /// It waits on.
+    Waits,
+    /// It can't start any more.
+    Over(JobState, End),
+}
+
+/// Decides what becomes of a waiting job. `patient` says whether unknown dependencies may still turn up.
+#[must_use]
+pub fn outlook(dependencies: &[(String, Standing)], patient: bool) -> Outlook {
+    for (given, standing) in dependencies {
+        match standing {
+            Standing::Lost(why) => {
+                let message = format!("depends on `{given}`, which {why}");
+                return Outlook::Over(JobState::Failed, End::new(ReasonCode::FailedDependency, &message));
+            }
+            Standing::Unknown if !patient => {
+                let message = unknown(given);
+                return Outlook::Over(JobState::Refused, End::new(ReasonCode::UnknownDependency, &message));
+            }
+            _ => {}
+        }
+    }
+    if dependencies.iter().all(|(_, standing)| *standing == Standing::Done) { Outlook::Ready } else { Outlook::Waits }
+}
+
+/// The sentence for a dependency that nobody knows.
+#[must_use]
+pub fn unknown(given: &str) -> String {
+    format!(
+        "`dependsOn` names `{given}`, which is neither a job of Osprey nor one that Batch knows; submit that job first, or leave it out"
+    )
+}
+
+/// How a job of ours stands as a dependency.
+#[must_use]
+pub fn standing(job: &Job, now: i64, grace_ms: u64) -> Standing {
+    match job.state {
+        JobState::Succeeded => Standing::Done,
+        state if !state.is_final() => Standing::Pending,
+        JobState::Dead if now < job.updated_at.saturating_add(i64::try_from(grace_ms).unwrap_or(i64::MAX)) => {
+            Standing::Pending
+        }
+        state => {
+            let code = job.end.as_ref().map(|end| format!(" ({})", end.code)).unwrap_or_default();
+            Standing::Lost(format!("is {}{code}", state.as_str()))
+        }
+    }
+}
+
+/// Looks at every job that depends on `parent`, and at those that depend on them in turn when they can't start.
+///
+/// # Errors
+/// When the store or Batch fails; `watch` goes on where this stopped.
+pub async fn look<P: Ports>(ctx: &Context<'_>, ports: &P, parent: JobId) -> Result<(), Failure> {
+    let mut parents = VecDeque::from([parent]);
+    let mut looked = 0;
+    while let Some(parent) = parents.pop_front() {
+        for edge in repository::all(ports, key::job_partition(parent), key::CHILD).await? {
+            let Some(child) = key::child_of(&edge.key) else { continue };
+            looked += 1;
+            if looked > CASCADE_MAX {
+                return Ok(());
+            }
+            if check_one(ctx, ports, child).await? {
+                parents.push_back(child);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Looks at one waiting job, and at its dependents when it can't start any more.
+///
+/// # Errors
+/// When the store or Batch fails.
+pub async fn check<P: Ports>(ctx: &Context<'_>, ports: &P, id: JobId) -> Result<(), Failure> {
+    if check_one(ctx, ports, id).await? { look(ctx, ports, id).await } else { Ok(()) }
+}
+
+/// Looks at one waiting job; `true` when it ended.
+async fn check_one<P: Ports>(ctx: &Context<'_>, ports: &P, id: JobId) -> Result<bool, Failure> {
+    let Some(loaded) = repository::load(ports, id).await? else { return Ok(false) };
+    if loaded.job.state != JobState::Waiting {
+        return Ok(false);
+    }
+    let now = ports.now().as_millisecond();
+    let mut standings = Vec::new();
+    for dependency in dependencies(ports, id).await? {
+        standings.push((dependency.given.clone(), standing_of(ctx, ports, &dependency, now).await?));
+    }
+    let patient = now < loaded.job.created_at.saturating_add(ctx.settings.unknown_dependency_ms);
+    let outlook = outlook(&standings, patient);
+    let changed = repository::change(ports, ctx.settings, id, |job| moved(job, &outlook, now)).await?;
+    let Changed::Written { after, .. } = changed else { return Ok(false) };
+    if after.state == JobState::Queued {
+        internal::wake(ports, id, now, now).await;
+    }
+    Ok(after.state.is_final())
+}
+
+fn moved(job: &Job, outlook: &Outlook, now: i64) -> Option<Change> {
+    if job.state != JobState::Waiting {
+        return None;
+    }
+    let mut next = job.clone();
+    next.updated_at = now;
+    match outlook {
+        Outlook::Ready => {
+            next.state = JobState::Queued;
+            next.not_before = now;
+        }
+        Outlook::Waits => {}
+        Outlook::Over(state, end) => {
+            next.state = *state;
+            next.end = Some(end.clone());
+        }
+    }
+    Some(Change::of(next))
+}
+
+/// What a job depends on.
+///
+/// # Errors
+/// When the store fails.
+pub async fn dependencies<P: GetItem + Sync>(ports: &P, id: JobId) -> Result<Vec<Dependency>, Failure> {
+    match ports.get_item(&key::depends(id)).await? {
+        Some(item) => repository::read(&item),
+        None => Ok(Vec::new()),
+    }
+}
+
+async fn standing_of<P: Ports>(
+    ctx: &Context<'_>,
+    ports: &P,
+    dependency: &Dependency,
+    now: i64,
+) -> Result<Standing, Failure> {
+    let grace = ctx.policy.requeue().dependency_grace_ms;
+    match &dependency.on {
+        On::Batch(id) => foreign(ports, id).await,
+        On::Job(_) | On::Unknown => match derive::find(ports, &dependency.given).await? {
+            Some(loaded) => Ok(standing(&loaded.job, now, grace)),
+            None => Ok(Standing::Unknown),
+        },
+    }
+}
+
+/// How a Batch job that isn't ours stands.
+///
+/// # Errors
+/// When Batch fails.
+pub async fn foreign<P: DescribeJobs + Sync>(ports: &P, id: &BatchJobId) -> Result<Standing, Failure> {
+    let details = ports.describe_jobs(std::slice::from_ref(id)).await.map_err(Failure::call("DescribeJobs"))?;
+    Ok(match details.first().map(|detail| detail.status) {
+        Some(BatchStatus::Succeeded) => Standing::Done,
+        Some(BatchStatus::Failed) => Standing::Lost("has failed in Batch".to_owned()),
+        Some(_) => Standing::Pending,
+        None => Standing::Unknown,
+    })
+}

@@ -1,0 +1,229 @@
+//! Deciding what a job deserves: gathers the facts, then calls the policy.
+
+use osprey_model::decision::Decision;
+use osprey_model::definition::JobDefinition;
+use osprey_model::facts::{Facts, JobFacts, LineageFacts, TeamFacts};
+use osprey_model::id::{BatchJobId, JobId};
+use osprey_model::job::{Attempt, Job};
+use osprey_model::metadata::Metadata;
+use osprey_model::pool::CapacityType;
+use osprey_model::reason::Refusal;
+use osprey_model::request::SubmitJobRequest;
+use osprey_model::resources::Demand;
+use osprey_policy::admission::{self, AdmissionInput};
+use osprey_ports::{Clock, DescribeJobDefinition, GetItem, QueryIndex, QueryItems};
+
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::{key, outgoing, repository, usage};
+
+/// Longest chain of parents that is followed; a longer one counts as this deep.
+const DEPTH_MAX: u32 = 32;
+
+/// Everything decided about a request.
+#[derive(Clone, Debug)]
+pub struct Evaluation {
+    /// The definition, where it is registered.
+    pub definition: Option<JobDefinition>,
+    /// What tags and variables say.
+    pub metadata: Metadata,
+    /// What it needs.
+    pub demand: Demand,
+    /// Number, tier, pool, and the account. The pool is empty for a refused request.
+    pub decision: Decision,
+    /// Why it is refused; empty for an admitted one.
+    pub refusals: Vec<Refusal>,
+    /// Ancestors by `parent-job-id`.
+    pub depth: u32,
+}
+
+/// Evaluates a request. `job` is the record of a job that was admitted before: its history counts, and it is routed
+/// but not refused again.
+///
+/// # Errors
+/// When the store or Batch fails.
+pub async fn evaluate<P>(
+    ctx: &Context<'_>,
+    ports: &P,
+    request: &SubmitJobRequest,
+    job: Option<&Job>,
+) -> Result<Evaluation, Failure>
+where
+    P: GetItem + QueryItems + QueryIndex + DescribeJobDefinition + Clock + Sync,
+{
+    let definition = ports
+        .describe_job_definition(&request.job_definition)
+        .await
+        .map_err(Failure::call("DescribeJobDefinitions"))?;
+    let mut refusals = Vec::new();
+    let (metadata, mut warnings) = match Metadata::read(request, definition.as_ref()) {
+        Ok(read) => read,
+        Err(faults) => {
+            refusals.extend(faults);
+            (Metadata::default(), Vec::new())
+        }
+    };
+    let demand = Demand::of(request, definition.as_ref()).unwrap_or_else(|fault| {
+        refusals.push(fault);
+        Demand::default()
+    });
+    let facts = facts(ports, request, &metadata, &demand, job).await?;
+    let derivation = ctx.policy.derive(&facts);
+    let admission = admission::admit(&AdmissionInput {
+        request,
+        definition: definition.as_ref(),
+        definition_required: ctx.settings.definition_required,
+        metadata: &metadata,
+        demand: &demand,
+        derivation: &derivation,
+        pools: ctx.pools,
+        policy: ctx.policy,
+        our_tags: outgoing::TAGS.len(),
+    });
+    for refusal in admission.refusals {
+        if !refusals.contains(&refusal) {
+            refusals.push(refusal);
+        }
+    }
+    warnings.extend(admission.warnings);
+    if let Some(why) = &derivation.fallback {
+        warnings.push(format!("the policy could not be evaluated, so the fallback priority stands: {why}"));
+    }
+    let pool = match job.filter(|job| job.avoid_spot) {
+        Some(_) => on_demand_pool(ctx, request, &demand, &derivation).or(admission.pool),
+        None => admission.pool,
+    };
+    let decision = Decision {
+        derivation,
+        pool: pool.unwrap_or_default(),
+        policy_revision: ctx.policy.revision().clone(),
+        decided_at: ports.now(),
+        warnings,
+    };
+    Ok(Evaluation { definition, metadata, demand, decision, refusals, depth: facts.lineage.depth })
+}
+
+/// The first On-Demand pool that the job fits in; `None` when there is none, and then Spot has to do.
+fn on_demand_pool(
+    ctx: &Context<'_>,
+    request: &SubmitJobRequest,
+    demand: &Demand,
+    derivation: &osprey_model::decision::Derivation,
+) -> Option<osprey_model::id::PoolName> {
+    admission::route(request, demand, derivation, ctx.pools, ctx.policy, true)
+        .ok()
+        .filter(|name| ctx.pool(name).is_some_and(|pool| pool.capacity == CapacityType::OnDemand))
+}
+
+async fn facts<P>(
+    ports: &P,
+    request: &SubmitJobRequest,
+    metadata: &Metadata,
+    demand: &Demand,
+    job: Option<&Job>,
+) -> Result<Facts, Failure>
+where
+    P: GetItem + QueryItems + QueryIndex + Clock + Sync,
+{
+    let team = match metadata.team.as_deref() {
+        Some(team) => usage::team_facts(ports, team, ports.now()).await?,
+        None => TeamFacts::default(),
+    };
+    Ok(Facts {
+        job: job_facts(request, metadata, demand),
+        lineage: lineage_facts(ports, metadata, job).await?,
+        team,
+        now: ports.now(),
+    })
+}
+
+/// Facts of the request itself.
+#[must_use]
+pub fn job_facts(request: &SubmitJobRequest, metadata: &Metadata, demand: &Demand) -> JobFacts {
+    JobFacts {
+        metadata: metadata.clone(),
+        gpus: demand.gpus,
+        vcpus: demand.vcpus,
+        memory_mib: demand.memory_mib,
+        nodes: demand.nodes,
+        array_size: demand.array_size,
+        name: request.job_name.clone(),
+        definition: request.job_definition.clone(),
+        tags: request.tags.clone().unwrap_or_default(),
+    }
+}
+
+async fn lineage_facts<P>(ports: &P, metadata: &Metadata, job: Option<&Job>) -> Result<LineageFacts, Failure>
+where
+    P: GetItem + QueryItems + Sync,
+{
+    let mut facts = job.map(own_lineage).unwrap_or_default();
+    let Some(parent) = parent(ports, metadata).await? else { return Ok(facts) };
+    facts.depth = parent.depth.saturating_add(1).min(DEPTH_MAX);
+    facts.parent_runtime_seconds = last_runtime_seconds(ports, parent.id).await?;
+    Ok(facts)
+}
+
+fn own_lineage(job: &Job) -> LineageFacts {
+    LineageFacts {
+        attempts: job.attempt,
+        failures: job.counts.failures,
+        preemptions: job.counts.preemptions,
+        host_losses: job.counts.host_losses,
+        retry_of_preempted: job.last_end == Some(osprey_model::end::EndClass::Preempted),
+        wasted_gpu_hours: hours(job.counts.wasted_gpu_seconds),
+        ..LineageFacts::default()
+    }
+}
+
+/// GPU-seconds as GPU-hours. Exact up to 2⁵³ seconds.
+#[expect(clippy::cast_precision_loss, reason = "285 million years of GPU time fit exactly")]
+fn hours(seconds: u64) -> f64 {
+    seconds as f64 / 3600.0
+}
+
+/// The job that `parent-job-id` names, by our id or by Batch's; `None` when nobody knows it.
+async fn parent<P: GetItem + Sync>(ports: &P, metadata: &Metadata) -> Result<Option<Job>, Failure> {
+    match metadata.parent_job_id.as_deref() {
+        Some(id) => Ok(find(ports, id).await?.map(|loaded| loaded.job)),
+        None => Ok(None),
+    }
+}
+
+/// A job by our id, or by the Batch id of one of its attempts.
+///
+/// # Errors
+/// When the store fails.
+pub async fn find<P: GetItem + Sync>(ports: &P, id: &str) -> Result<Option<repository::Loaded>, Failure> {
+    if let Some(ours) = JobId::parse(id)
+        && let Some(loaded) = repository::load(ports, ours).await?
+    {
+        return Ok(Some(loaded));
+    }
+    match owner(ports, &BatchJobId::new(id)).await? {
+        Some((job, _)) => repository::load(ports, job).await,
+        None => Ok(None),
+    }
+}
+
+/// The job and the attempt that a Batch job belongs to, as recorded when it was submitted.
+///
+/// # Errors
+/// When the store fails.
+pub async fn owner<P: GetItem + Sync>(ports: &P, id: &BatchJobId) -> Result<Option<(JobId, u32)>, Failure> {
+    match ports.get_item(&key::batch(id)).await? {
+        Some(item) => {
+            let owner: outgoing::Owner = repository::read(&item)?;
+            Ok(Some((owner.job, owner.attempt)))
+        }
+        None => Ok(None),
+    }
+}
+
+async fn last_runtime_seconds<P: QueryItems + Sync>(ports: &P, id: JobId) -> Result<u64, Failure> {
+    let items = repository::all(ports, key::job_partition(id), key::ATTEMPT).await?;
+    let Some(item) = items.last() else { return Ok(0) };
+    let attempt: Attempt = repository::read(item)?;
+    let started = attempt.started_at.unwrap_or(attempt.stopped_at);
+    Ok(u64::try_from(attempt.stopped_at.saturating_sub(started) / 1000).unwrap_or(0))
+}

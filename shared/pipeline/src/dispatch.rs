@@ -1,0 +1,334 @@
+//! A queued job becomes a Batch job: claim, submit, record.
+//!
+//! 1. Decide again when the policy or the job's history changed.
+//! 2. Claim: a conditional write that only one caller wins. Only after it is Batch called.
+//! 3. Submit once, and not later than the claim allows.
+//! 4. Record what came of it. An outcome that isn't known is left to [`crate::settle`], never repeated.
+
+use osprey_model::decision::Decision;
+use osprey_model::id::{BatchJobId, JobId};
+use osprey_model::job::{Claim, End, Job, JobState, Run};
+use osprey_model::message::{self, Message};
+use osprey_model::pool::PoolMode;
+use osprey_model::reason::{ReasonCode, Refusal};
+use osprey_model::request::SubmitJobRequest;
+use osprey_ports::{
+    Clock, DescribeJobDefinition, Expect, GetItem, Item, QueryIndex, QueryItems, SendMessage, StoreError, SubmitCall,
+    SubmitError, SubmitJob, TerminateJob, Write, WriteItems,
+};
+
+use crate::context::Context;
+use crate::derive::{self, Evaluation};
+use crate::failure::Failure;
+use crate::outgoing::{self, Outgoing, Owner};
+use crate::record::{self, Record};
+use crate::repository::{self, Change, Changed, Loaded};
+use crate::{dead, internal, key, stop};
+
+/// What dispatching calls.
+pub trait Ports:
+    GetItem
+    + QueryItems
+    + QueryIndex
+    + WriteItems
+    + SubmitJob
+    + TerminateJob
+    + DescribeJobDefinition
+    + SendMessage
+    + Clock
+    + Sync
+{
+}
+
+impl<P> Ports for P where
+    P: GetItem
+        + QueryItems
+        + QueryIndex
+        + WriteItems
+        + SubmitJob
+        + TerminateJob
+        + DescribeJobDefinition
+        + SendMessage
+        + Clock
+        + Sync
+{
+}
+
+/// Dispatches a job if its time has come. A job that is not queued, or not yet due, or was claimed by another caller,
+/// is left alone.
+///
+/// # Errors
+/// When the store or Batch's descriptions fail. A submission that fails is no error: it is recorded.
+pub async fn dispatch<P: Ports>(ctx: &Context<'_>, ports: &P, id: JobId) -> Result<(), Failure> {
+    let Some(loaded) = repository::load(ports, id).await? else { return Ok(()) };
+    if loaded.job.state != JobState::Queued || loaded.job.not_before > ports.now().as_millisecond() {
+        return Ok(());
+    }
+    let record = record::of_job(ports, id).await?;
+    let request = request_of(&record, id)?;
+    let evaluation = derive::evaluate(ctx, ports, &request, Some(&loaded.job)).await?;
+    let Some(claimed) = claim(ctx, ports, &loaded, &record, &evaluation).await? else { return Ok(()) };
+    let call = call(ctx, ports, &claimed, &request, &evaluation).await?;
+    let outcome = ports.submit_job(&call).await;
+    settle_outcome(ctx, ports, &claimed, outcome).await
+}
+
+/// The request in a record.
+///
+/// # Errors
+/// When the record holds none, which only a fault of ours can bring about.
+pub fn request_of(record: &Record, id: JobId) -> Result<SubmitJobRequest, Failure> {
+    match message::parse(&record.body) {
+        Ok(Message::Submit(request)) => Ok(*request),
+        Ok(Message::Action(_)) | Err(_) => Err(Failure::Corrupt {
+            item: format!("{} / {}000", key::job_partition(id), key::RECORD),
+            fault: "the record of an admitted job holds no request".to_owned(),
+        }),
+    }
+}
+
+/// Claims the next attempt; `None` when it can't be claimed now, or somebody else was faster.
+async fn claim<P: Ports>(
+    ctx: &Context<'_>,
+    ports: &P,
+    loaded: &Loaded,
+    record: &Record,
+    evaluation: &Evaluation,
+) -> Result<Option<Job>, Failure> {
+    let now = ports.now().as_millisecond();
+    let decision = &evaluation.decision;
+    let Some(pool) = ctx.pool(&decision.pool) else { return unroutable(ctx, ports, loaded, evaluation).await };
+    if pool.mode == PoolMode::Held {
+        return Ok(None);
+    }
+    let Some(queue) = pool.queues.get(&decision.derivation.tier) else {
+        return unroutable(ctx, ports, loaded, evaluation).await;
+    };
+    let mut job = decided(&loaded.job, decision);
+    job.state = JobState::Claimed;
+    job.attempt = loaded.job.attempt.saturating_add(1);
+    job.claim = Some(Claim { at: now, queue: queue.clone(), empty_lists: 0 });
+    job.updated_at = now;
+    let with = decision_write(record, &job, decision);
+    match repository::write(ports, ctx.settings, loaded, Change { job: job.clone(), with }).await {
+        Ok(()) => Ok(Some(job)),
+        Err(Failure::Store(StoreError::Conflict { .. })) => Ok(None),
+        Err(failure) => Err(failure),
+    }
+}
+
+/// The job with a decision put in.
+#[must_use]
+pub fn decided(job: &Job, decision: &Decision) -> Job {
+    let mut job = job.clone();
+    job.priority = decision.derivation.priority;
+    job.tier = decision.derivation.tier.clone();
+    job.pool = decision.pool.clone();
+    job.policy = decision.policy_revision.clone();
+    job.fallback = decision.derivation.fallback.is_some();
+    job
+}
+
+/// Keeps the decision of this attempt when it isn't the one that the record holds.
+fn decision_write(record: &Record, job: &Job, decision: &Decision) -> Vec<Write> {
+    let same = record.decision.as_ref().is_some_and(|first| {
+        first.derivation == decision.derivation
+            && first.pool == decision.pool
+            && first.policy_revision == decision.policy_revision
+    });
+    if same {
+        return Vec::new();
+    }
+    let item = Item::new(key::decision(job.id, job.attempt), repository::json(decision));
+    vec![Write::Put { item, expect: Expect::Any }]
+}
+
+/// A job that no pool takes any more, since policy or pools changed: dead until a person looks at it.
+async fn unroutable<P: Ports>(
+    ctx: &Context<'_>,
+    ports: &P,
+    loaded: &Loaded,
+    evaluation: &Evaluation,
+) -> Result<Option<Job>, Failure> {
+    let refusal = evaluation.refusals.first().cloned().unwrap_or_else(|| {
+        let tier = &evaluation.decision.derivation.tier;
+        Refusal::new(ReasonCode::NoEligiblePool, format!("no pool has a queue for tier `{tier}` any more"))
+    });
+    let mut job = loaded.job.clone();
+    let now = ports.now().as_millisecond();
+    job.state = JobState::Dead;
+    job.end = Some(End::new(refusal.code, &refusal.message));
+    job.updated_at = now;
+    let with = vec![dead::job_write(&job, &refusal.message, now)];
+    repository::write(ports, ctx.settings, loaded, Change { job, with }).await?;
+    Ok(None)
+}
+
+async fn call<P: Ports>(
+    ctx: &Context<'_>,
+    ports: &P,
+    job: &Job,
+    request: &SubmitJobRequest,
+    evaluation: &Evaluation,
+) -> Result<SubmitCall, Failure> {
+    let previous = previous_batch_job(ports, job).await?;
+    let checkpoint_uri = ctx.settings.checkpoint_base.as_ref().map(|base| format!("{base}/{}", job.id));
+    let claimed_at = job.claim.as_ref().map_or(0, |claim| claim.at);
+    // The pool was looked up to claim; a pool that isn't there gives a request without share and priority.
+    let pool = ctx.pool(&job.pool);
+    let request = pool.map_or_else(
+        || request.clone(),
+        |pool| {
+            outgoing::build(&Outgoing {
+                request,
+                definition: evaluation.definition.as_ref(),
+                job,
+                pool,
+                previous: previous.as_deref(),
+                checkpoint_uri: checkpoint_uri.as_deref(),
+            })
+        },
+    );
+    let not_after = claimed_at.saturating_add(ctx.settings.send_limit_ms);
+    let not_after = jiff::Timestamp::from_millisecond(not_after).unwrap_or_default();
+    Ok(SubmitCall { request, not_after })
+}
+
+async fn previous_batch_job<P: GetItem + Sync>(ports: &P, job: &Job) -> Result<Option<String>, Failure> {
+    let Some(number) = job.attempt.checked_sub(1).filter(|n| *n > 0) else { return Ok(None) };
+    let Some(item) = ports.get_item(&key::attempt(job.id, number)).await? else { return Ok(None) };
+    let attempt: osprey_model::job::Attempt = repository::read(&item)?;
+    Ok(Some(attempt.batch_job_id.to_string()))
+}
+
+/// Records what came of a submission.
+async fn settle_outcome<P: Ports>(
+    ctx: &Context<'_>,
+    ports: &P,
+    claimed: &Job,
+    outcome: Result<BatchJobId, SubmitError>,
+) -> Result<(), Failure> {
+    match outcome {
+        Ok(id) => adopt(ctx, ports, claimed.id, claimed.attempt, &id).await,
+        Err(SubmitError::Throttled) => {
+            let delay = ctx.settings.throttle_delay_ms;
+            give_back(ctx, ports, claimed, delay).await
+        }
+        Err(SubmitError::NotSent(why)) => {
+            tracing::warn!(job_id = %claimed.id, why, "a submission was not sent.");
+            give_back(ctx, ports, claimed, ctx.settings.throttle_delay_ms).await
+        }
+        Err(SubmitError::Refused(why)) => refused(ctx, ports, claimed, &why).await,
+        Err(SubmitError::Unknown(why)) => {
+            tracing::warn!(job_id = %claimed.id, attempt = claimed.attempt, why, "a submission's outcome isn't known.");
+            Ok(())
+        }
+    }
+}
+
+/// Whether a job is still at the claim that a caller took.
+fn is_at(job: &Job, claimed: &Job) -> bool {
+    job.state == JobState::Claimed && job.attempt == claimed.attempt && job.claim_at() == claimed.claim_at()
+}
+
+/// Puts a claim back that made no job: the attempt never was. A stop that came meanwhile is carried out.
+async fn give_back<P>(ctx: &Context<'_>, ports: &P, claimed: &Job, delay_ms: i64) -> Result<(), Failure>
+where
+    P: GetItem + WriteItems + SendMessage + Clock + Sync,
+{
+    let now = ports.now().as_millisecond();
+    let changed = repository::change(ports, ctx.settings, claimed.id, |job| {
+        is_at(job, claimed).then(|| Change::of(unclaimed(job, now, now.saturating_add(delay_ms))))
+    })
+    .await?;
+    if let Changed::Written { after, .. } = changed
+        && after.state == JobState::Queued
+    {
+        internal::wake(ports, after.id, after.not_before, now).await;
+    }
+    Ok(())
+}
+
+/// A claimed job whose attempt made no Batch job: queued again under the same attempt number, or stopped as wished.
+#[must_use]
+pub fn unclaimed(job: &Job, now: i64, not_before: i64) -> Job {
+    let mut job = job.clone();
+    job.claim = None;
+    job.attempt = job.attempt.saturating_sub(1);
+    job.updated_at = now;
+    match job.stop.take() {
+        Some(wish) => stop::carry_out(&mut job, &wish, now),
+        None => {
+            job.state = JobState::Queued;
+            job.not_before = not_before;
+        }
+    }
+    job
+}
+
+/// Batch refused the request for good: no other try can mend that, so the job is dead until a person looks at it.
+async fn refused<P: Ports>(ctx: &Context<'_>, ports: &P, claimed: &Job, why: &str) -> Result<(), Failure> {
+    let now = ports.now().as_millisecond();
+    let message = format!("batch refused the request: {why}");
+    repository::change(ports, ctx.settings, claimed.id, |job| {
+        is_at(job, claimed).then(|| {
+            let mut job = job.clone();
+            job.state = JobState::Dead;
+            job.claim = None;
+            job.stop = None;
+            job.attempt = job.attempt.saturating_sub(1);
+            job.updated_at = now;
+            job.end = Some(End::new(ReasonCode::BatchRefused, &message));
+            let with = vec![dead::job_write(&job, &message, now)];
+            Change { job, with }
+        })
+    })
+    .await?;
+    Ok(())
+}
+
+/// Records that Batch job `id` is attempt `attempt` of a job. When another Batch job is recorded for that attempt
+/// already, `id` is a second one: it is stopped, recorded and counted.
+///
+/// # Errors
+/// When the store fails; the claim then stays, and is settled later.
+pub async fn adopt<P>(ctx: &Context<'_>, ports: &P, job: JobId, attempt: u32, id: &BatchJobId) -> Result<(), Failure>
+where
+    P: GetItem + WriteItems + TerminateJob + Clock + Sync,
+{
+    let now = ports.now().as_millisecond();
+    let changed = repository::change(ports, ctx.settings, job, |job| adopted(job, attempt, id, now)).await?;
+    let after = match changed {
+        Changed::Written { after, .. } | Changed::Unchanged(after) => after,
+        Changed::Missing => return Ok(()),
+    };
+    if after.run.as_ref().is_some_and(|run| run.id == *id) {
+        return stop::push(ports, &after).await;
+    }
+    if derive::owner(ports, id).await?.is_none() {
+        stop::extra(ctx, ports, after.id, attempt, id, true).await?;
+    }
+    Ok(())
+}
+
+/// The job with `id` as the run of `attempt`; `None` when it can't be.
+///
+/// An attempt that was given up as never made is adopted as well when its job turns up after all: the job is queued
+/// then, and `attempt` is the next number.
+#[must_use]
+pub fn adopted(job: &Job, attempt: u32, id: &BatchJobId, now: i64) -> Option<Change> {
+    let claimed = job.state == JobState::Claimed && job.attempt == attempt;
+    let given_up = job.state == JobState::Queued && job.attempt.checked_add(1) == Some(attempt);
+    if !claimed && !given_up {
+        return None;
+    }
+    let mut job = job.clone();
+    let queue = job.claim.take().map(|claim| claim.queue).unwrap_or_default();
+    job.state = JobState::Submitted;
+    job.attempt = attempt;
+    job.updated_at = now;
+    job.run = Some(Run { id: id.clone(), queue, submitted_at: now, started_at: None });
+    let owner = Owner { job: job.id, attempt };
+    let with = vec![repository::create(key::batch(id), repository::json(&owner))];
+    Some(Change { job, with })
+}

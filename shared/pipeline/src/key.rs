@@ -1,0 +1,164 @@
+//! Where items are. One table; every key is made here.
+//!
+//! | partition | sort | what |
+//! |---|---|---|
+//! | `JOB#id` | `STATE` | the job, under 1 KB |
+//! | | `RECORD#nnn` | the message, in chunks, never changed |
+//! | | `DECISION#nnnn` | the decision for an attempt that differs from the first |
+//! | | `DEPENDS` | what it depends on |
+//! | | `ATTEMPT#nnnn` | an attempt that ended |
+//! | | `CHILD#id` | a job that depends on it |
+//! | | `DUPLICATE#message` | another message for the same job |
+//! | | `EXTRA#batch-id` | a second Batch job for one attempt, stopped |
+//! | `BATCH#id` | `JOB` | whose attempt a Batch job is |
+//! | `ACTION#message` | `OUTCOME` | what became of an action |
+//! | `DEAD#id` | `STATE`, `RECORD#nnn` | a dead letter, its message in chunks |
+//! | `USAGE#team` | `DAY#yyyy-mm-dd` | GPU-seconds of the day, by kind |
+
+use osprey_model::id::{BatchJobId, JobId, MessageId};
+use osprey_ports::{Index, IndexEntry, Key};
+
+/// Sort key of the state of a job or a dead letter.
+pub const STATE: &str = "STATE";
+/// Start of the sort keys of a recorded message.
+pub const RECORD: &str = "RECORD#";
+/// Start of the sort keys of later decisions.
+pub const DECISION: &str = "DECISION#";
+/// Start of the sort keys of attempts.
+pub const ATTEMPT: &str = "ATTEMPT#";
+/// Start of the sort keys of dependents.
+pub const CHILD: &str = "CHILD#";
+/// Start of the sort keys of other messages for the same job.
+pub const DUPLICATE: &str = "DUPLICATE#";
+/// Start of the sort keys of second Batch jobs.
+pub const EXTRA: &str = "EXTRA#";
+/// Partition of the listing of jobs.
+pub const JOBS: &str = "JOBS";
+/// Partition of the listing of dead letters.
+pub const DEAD_LETTERS: &str = "DEAD";
+/// Partition of the index of what is due.
+pub const DUE: &str = "DUE";
+
+/// The partition of a job.
+#[must_use]
+pub fn job_partition(id: JobId) -> String {
+    format!("JOB#{id}")
+}
+
+/// The state of a job.
+#[must_use]
+pub fn job(id: JobId) -> Key {
+    Key::new(job_partition(id), STATE)
+}
+
+/// What a job depends on.
+#[must_use]
+pub fn depends(id: JobId) -> Key {
+    Key::new(job_partition(id), "DEPENDS")
+}
+
+/// A later decision of a job.
+#[must_use]
+pub fn decision(id: JobId, attempt: u32) -> Key {
+    Key::new(job_partition(id), format!("{DECISION}{attempt:04}"))
+}
+
+/// An attempt of a job.
+#[must_use]
+pub fn attempt(id: JobId, number: u32) -> Key {
+    Key::new(job_partition(id), format!("{ATTEMPT}{number:04}"))
+}
+
+/// The edge from a job to one that depends on it.
+#[must_use]
+pub fn child(parent: JobId, child: JobId) -> Key {
+    Key::new(job_partition(parent), format!("{CHILD}{child}"))
+}
+
+/// Another message for the same job.
+#[must_use]
+pub fn duplicate(id: JobId, message: &MessageId) -> Key {
+    Key::new(job_partition(id), format!("{DUPLICATE}{message}"))
+}
+
+/// A second Batch job for one attempt.
+#[must_use]
+pub fn extra(id: JobId, batch: &BatchJobId) -> Key {
+    Key::new(job_partition(id), format!("{EXTRA}{batch}"))
+}
+
+/// Whose attempt a Batch job is.
+#[must_use]
+pub fn batch(id: &BatchJobId) -> Key {
+    Key::new(format!("BATCH#{id}"), "JOB")
+}
+
+/// What became of an action.
+#[must_use]
+pub fn action(message: &MessageId) -> Key {
+    Key::new(format!("ACTION#{message}"), "OUTCOME")
+}
+
+/// The partition of a dead letter.
+#[must_use]
+pub fn dead_partition(id: JobId) -> String {
+    format!("DEAD#{id}")
+}
+
+/// The state of a dead letter.
+#[must_use]
+pub fn dead(id: JobId) -> Key {
+    Key::new(dead_partition(id), STATE)
+}
+
+/// The usage of a team on one day.
+#[must_use]
+pub fn usage(team: &str, day: &str) -> Key {
+    Key::new(format!("USAGE#{team}"), format!("DAY#{day}"))
+}
+
+/// A time as it sorts: milliseconds since 1970 in thirteen digits.
+#[must_use]
+pub fn sortable(ms: i64) -> String {
+    format!("{:013}", ms.max(0))
+}
+
+/// An entry in the listing of `partition`.
+#[must_use]
+pub fn listing(partition: &str, created_at: i64, id: JobId) -> IndexEntry {
+    IndexEntry {
+        index: Index::Listing,
+        partition: partition.to_owned(),
+        sort: format!("{}#{id}", sortable(created_at)),
+    }
+}
+
+/// The partition of the index that lists what a team has in Batch.
+#[must_use]
+pub fn running_partition(team: &str) -> String {
+    format!("RUNNING#{team}")
+}
+
+/// An entry for a job that a team has in Batch; the sort key starts with its GPUs, so that summing needs no reads.
+#[must_use]
+pub fn running(team: &str, gpus: u32, id: JobId) -> IndexEntry {
+    IndexEntry { index: Index::Listing, partition: running_partition(team), sort: format!("{gpus:08}#{id}") }
+}
+
+/// An entry in the index of what is due.
+#[must_use]
+pub fn due(at: i64, id: JobId) -> IndexEntry {
+    IndexEntry { index: Index::Due, partition: DUE.to_owned(), sort: format!("{}#{id}", sortable(at)) }
+}
+
+/// The job that a key of a job partition belongs to.
+#[must_use]
+pub fn job_of(key: &Key) -> Option<JobId> {
+    key.partition.strip_prefix("JOB#").and_then(JobId::parse)
+}
+
+/// The dependent that an edge leads to.
+#[must_use]
+pub fn child_of(key: &Key) -> Option<JobId> {
+    key.sort.strip_prefix(CHILD).and_then(JobId::parse)
+}

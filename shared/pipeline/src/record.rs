@@ -1,0 +1,112 @@
+//! The message of a job, kept as it came: immutable, in chunks, since a message may hold 1 MiB and an item 400 KB.
+
+use osprey_model::decision::Decision;
+use osprey_model::id::{JobId, MessageId};
+use osprey_model::reason::Refusal;
+use osprey_ports::{Expect, Item, Key, QueryItems, Write};
+use serde::{Deserialize, Serialize};
+
+use crate::failure::Failure;
+use crate::key;
+use crate::repository;
+
+/// Most bytes of the body in one chunk. JSON escapes can double it, and the item still holds it.
+const CHUNK_BYTES_MAX: usize = 120 * 1024;
+
+/// A message as it came, with what was decided when it came.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// The message's number.
+    pub message: MessageId,
+    /// Who sent it, as the queue service authenticated them.
+    pub sender: String,
+    /// When it was sent, milliseconds since 1970.
+    pub sent_at: i64,
+    /// The body.
+    pub body: String,
+    /// The first decision.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decision: Option<Decision>,
+    /// Why it was refused, every reason.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refusals: Vec<Refusal>,
+}
+
+/// A further chunk of a long body.
+#[derive(Serialize, Deserialize)]
+struct Rest {
+    body: String,
+}
+
+/// The writes that keep a record under `partition`; each demands that nothing is there.
+#[must_use]
+pub fn writes(partition: &str, record: &Record) -> Vec<Write> {
+    let mut pieces = pieces(&record.body).into_iter();
+    let first = Record { body: pieces.next().unwrap_or_default().to_owned(), ..record.clone() };
+    let bodies = std::iter::once(repository::json(&first))
+        .chain(pieces.map(|piece| repository::json(&Rest { body: piece.to_owned() })));
+    bodies
+        .enumerate()
+        .map(|(number, body)| {
+            let key = Key::new(partition, format!("{}{number:03}", key::RECORD));
+            Write::Put { item: Item::new(key, body), expect: Expect::Absent }
+        })
+        .collect()
+}
+
+fn pieces(body: &str) -> Vec<&str> {
+    let mut pieces = Vec::new();
+    let mut rest = body;
+    while rest.len() > CHUNK_BYTES_MAX {
+        let cut = rest.floor_char_boundary(CHUNK_BYTES_MAX);
+        let (piece, after) = rest.split_at(cut);
+        pieces.push(piece);
+        rest = after;
+    }
+    pieces.push(rest);
+    pieces
+}
+
+/// Reads the record under `partition`.
+///
+/// # Errors
+/// When the store fails or a chunk can't be read.
+pub async fn read<P: QueryItems + Sync>(ports: &P, partition: String) -> Result<Option<Record>, Failure> {
+    let items = repository::all(ports, partition, key::RECORD).await?;
+    let Some((first, rest)) = items.split_first() else { return Ok(None) };
+    let mut record: Record = repository::read(first)?;
+    for item in rest {
+        record.body.push_str(&repository::read::<Rest>(item)?.body);
+    }
+    Ok(Some(record))
+}
+
+/// Reads the record of a job, which must be there.
+///
+/// # Errors
+/// When the store fails, or the record isn't there.
+pub async fn of_job<P: QueryItems + Sync>(ports: &P, id: JobId) -> Result<Record, Failure> {
+    read(ports, key::job_partition(id)).await?.ok_or_else(|| Failure::Corrupt {
+        item: format!("{} / {}000", key::job_partition(id), key::RECORD),
+        fault: "the job has no record".to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_body_is_cut_between_characters_and_comes_back_whole() {
+        let body: String = "aäß€🦅".repeat(40_000);
+        let cut = pieces(&body);
+        assert!(cut.len() > 3);
+        assert!(cut.iter().all(|piece| piece.len() <= CHUNK_BYTES_MAX));
+        assert_eq!(cut.concat(), body);
+    }
+
+    #[test]
+    fn an_empty_body_is_one_empty_chunk() {
+        assert_eq!(pieces(""), [""]);
+    }
+}

@@ -1,0 +1,103 @@
+//! A claimed submission whose outcome isn't known is settled, not repeated.
+//!
+//! Batch has no token to make a submission idempotent, and its lists may lag. So: look for a job of the claim's name
+//! in the claim's queue that carries our tags; adopt it at once if it is there. Submit again only when the window in
+//! which the first request could still act is over and two lists in a row, some time apart, were empty. A job that
+//! turns up even later is stopped at its first event and counted ([`crate::stop::extra`]).
+
+use jiff::Timestamp;
+use osprey_model::event::JobDetail;
+use osprey_model::id::{BatchJobId, JobId};
+use osprey_model::job::{Claim, Job, JobState};
+use osprey_ports::batch::DESCRIBE_JOBS_MAX;
+use osprey_ports::{DescribeJobs, ListJobs};
+
+use crate::context::{Context, Settings};
+use crate::failure::Failure;
+use crate::repository::{self, Change};
+use crate::{apply, derive, dispatch, outgoing};
+
+/// Lists after the window that must be empty before the submission counts as never made.
+pub const EMPTY_LISTS: u32 = 2;
+
+/// How far Batch's clock may be behind ours, milliseconds: a list goes back so much before the claim.
+const CLOCK_SKEW_MS: i64 = 120_000;
+
+/// What settling calls.
+pub trait Ports: dispatch::Ports + apply::Ports + ListJobs + DescribeJobs {}
+
+impl<P: dispatch::Ports + apply::Ports + ListJobs + DescribeJobs> Ports for P {}
+
+/// Settles a claimed job as far as that is possible now.
+///
+/// # Errors
+/// When the store or Batch fails; the claim stays.
+pub async fn settle<P: Ports>(ctx: &Context<'_>, ports: &P, job: &Job) -> Result<(), Failure> {
+    let Some(claim) = job.claim.as_ref().filter(|_| job.state == JobState::Claimed) else { return Ok(()) };
+    let found = find(ports, job, claim).await?;
+    if found.is_empty() {
+        return not_found(ctx, ports, job.id, job.attempt, claim.at).await;
+    }
+    for detail in found {
+        // The first is adopted; any further one is found to be a second job, and stopped.
+        apply::apply(ctx, ports, &detail, apply::Source::Asked).await?;
+    }
+    Ok(())
+}
+
+/// The jobs of a claim, oldest first.
+async fn find<P: Ports>(ports: &P, job: &Job, claim: &Claim) -> Result<Vec<JobDetail>, Failure> {
+    let from = Timestamp::from_millisecond(claim.at.saturating_sub(CLOCK_SKEW_MS)).unwrap_or_default();
+    let mut listed = ports.list_jobs(&claim.queue, &job.name, from).await.map_err(Failure::call("ListJobs"))?;
+    listed.sort_by(|a, b| (a.created_at, &a.id).cmp(&(b.created_at, &b.id)));
+    let ids: Vec<BatchJobId> = listed.into_iter().map(|row| row.id).collect();
+    let mut found = Vec::new();
+    for some in ids.chunks(DESCRIBE_JOBS_MAX) {
+        let details = ports.describe_jobs(some).await.map_err(Failure::call("DescribeJobs"))?;
+        for detail in details.into_iter().filter(|detail| is_of(detail, job.id, job.attempt)) {
+            if derive::owner(ports, &BatchJobId::new(detail.job_id.as_str())).await?.is_none() {
+                found.push(detail);
+            }
+        }
+    }
+    found.sort_by(|a, b| (a.created_at, &a.job_id).cmp(&(b.created_at, &b.job_id)));
+    Ok(found)
+}
+
+/// Whether a Batch job carries our tags for this attempt.
+fn is_of(detail: &JobDetail, id: JobId, attempt: u32) -> bool {
+    apply::tagged(detail).is_some_and(|owner| owner == outgoing::Owner { job: id, attempt })
+}
+
+async fn not_found<P: Ports>(
+    ctx: &Context<'_>,
+    ports: &P,
+    id: JobId,
+    attempt: u32,
+    claimed_at: i64,
+) -> Result<(), Failure> {
+    let now = ports.now().as_millisecond();
+    repository::change(ports, ctx.settings, id, |job| {
+        let same = job.state == JobState::Claimed && job.attempt == attempt && job.claim_at() == Some(claimed_at);
+        same.then(|| Change::of(after_empty_list(job, ctx.settings, now)))
+    })
+    .await?;
+    Ok(())
+}
+
+/// The job after a list that didn't show it.
+#[must_use]
+pub fn after_empty_list(job: &Job, settings: &Settings, now: i64) -> Job {
+    let mut next = job.clone();
+    next.updated_at = now;
+    let Some(claim) = &mut next.claim else { return next };
+    let acts_until = claim.at.saturating_add(settings.send_limit_ms).saturating_add(settings.act_window_ms);
+    if now <= acts_until {
+        return next;
+    }
+    claim.empty_lists = claim.empty_lists.saturating_add(1);
+    if claim.empty_lists < EMPTY_LISTS {
+        return next;
+    }
+    dispatch::unclaimed(job, now, now)
+}

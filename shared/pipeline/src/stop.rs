@@ -1,0 +1,117 @@
+//! Stopping: a person's wish, and second Batch jobs for one attempt.
+
+use osprey_model::end::STOP_TOKEN;
+use osprey_model::id::{BatchJobId, JobId};
+use osprey_model::job::{AfterStop, End, Job, JobState, Stop};
+use osprey_model::reason::ReasonCode;
+use osprey_ports::{CallError, Clock, GetItem, TerminateJob, WriteItems};
+use serde::{Deserialize, Serialize};
+
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::repository::{self, Change};
+use crate::{key, outgoing::Owner};
+
+/// A second Batch job for one attempt.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Extra {
+    /// The attempt it was made for.
+    pub attempt: u32,
+    /// Batch's id.
+    pub batch_job_id: BatchJobId,
+    /// When it was found, milliseconds since 1970.
+    pub found_at: i64,
+    /// Whether it was still alive and was stopped.
+    pub stopped: bool,
+}
+
+/// Puts a job that Batch doesn't have where a person's wish wants it.
+pub fn carry_out(job: &mut Job, wish: &Stop, now: i64) {
+    match wish.then {
+        AfterStop::Fail => {
+            job.state = JobState::Failed;
+            job.end = Some(End::new(ReasonCode::Cancelled, &wish.reason));
+        }
+        AfterStop::Hold => job.state = JobState::Held,
+        AfterStop::Requeue => {
+            job.state = JobState::Queued;
+            job.not_before = now;
+        }
+    }
+}
+
+/// Asks Batch to stop the job's run, if a person wishes it. Asking again does no harm, so nothing is recorded: the
+/// job's end will say that it worked, and `watch` asks again until then.
+///
+/// # Errors
+/// When Batch fails.
+pub async fn push<P: TerminateJob + Sync>(ports: &P, job: &Job) -> Result<(), Failure> {
+    let (Some(wish), Some(run)) = (&job.stop, &job.run) else { return Ok(()) };
+    let reason = format!("{STOP_TOKEN} stopped by a person: {}", wish.reason);
+    terminate(ports, &run.id, &reason).await
+}
+
+async fn terminate<P: TerminateJob + Sync>(ports: &P, id: &BatchJobId, reason: &str) -> Result<(), Failure> {
+    match ports.terminate_job(id, reason).await {
+        // A job that can't be stopped any more has ended, and its event says how.
+        Ok(()) | Err(CallError::Refused(_)) => Ok(()),
+        Err(source) => Err(Failure::Call { what: "TerminateJob", source }),
+    }
+}
+
+/// Records and stops a second Batch job for one attempt. Counted once.
+///
+/// # Errors
+/// When the store or Batch fails; the next event of that Batch job brings it here again.
+pub async fn extra<P>(
+    ctx: &Context<'_>,
+    ports: &P,
+    job: JobId,
+    attempt: u32,
+    id: &BatchJobId,
+    alive: bool,
+) -> Result<(), Failure>
+where
+    P: GetItem + WriteItems + TerminateJob + Clock + Sync,
+{
+    let now = ports.now().as_millisecond();
+    if ports.get_item(&key::extra(job, id)).await?.is_none() {
+        let row = Extra { attempt, batch_job_id: id.clone(), found_at: now, stopped: alive };
+        let row = repository::json(&row);
+        let Some(loaded) = repository::load(ports, job).await? else { return Ok(()) };
+        let mut counted = loaded.job.clone();
+        counted.counts.duplicate_runs = counted.counts.duplicate_runs.saturating_add(1);
+        let writes = [
+            osprey_ports::Write::Put {
+                item: repository::item(&counted, ctx.settings)?,
+                expect: osprey_ports::Expect::Version(loaded.version),
+            },
+            repository::create(key::extra(job, id), row),
+        ];
+        ports.write_items(&writes).await?;
+        tracing::error!(job_id = %job, attempt, batch_job_id = %id, "a second Batch job for one attempt was found.");
+    }
+    if alive {
+        let reason = format!("{STOP_TOKEN} a second Batch job for attempt {attempt} of job {job}");
+        terminate(ports, id, &reason).await?;
+    }
+    Ok(())
+}
+
+/// Whether a Batch job was recorded as a second one.
+///
+/// # Errors
+/// When the store fails.
+pub async fn is_extra<P: GetItem + Sync>(ports: &P, owner: Owner, id: &BatchJobId) -> Result<bool, Failure> {
+    Ok(ports.get_item(&key::extra(owner.job, id)).await?.is_some())
+}
+
+/// A change that notes a person's wish on a job that Batch has, or may have.
+#[must_use]
+pub fn wished(job: &Job, then: AfterStop, reason: &str, now: i64) -> Change {
+    let mut job = job.clone();
+    let reason = osprey_model::job::cut(reason, osprey_model::job::STATE_REASON_CHARS_MAX);
+    job.stop = Some(Stop { then, reason });
+    job.updated_at = now;
+    Change::of(job)
+}

@@ -1,0 +1,152 @@
+//! What teams use: GPU-seconds of closed attempts, split by day in the transaction that closes the attempt.
+
+use std::collections::BTreeMap;
+
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp};
+use osprey_model::end::EndClass;
+use osprey_model::facts::TeamFacts;
+use osprey_ports::{GetItem, Index, IndexQuery, QueryIndex, Write};
+
+use crate::failure::Failure;
+use crate::{key, repository};
+
+/// Milliseconds of a day.
+const DAY_MS: i64 = 86_400_000;
+/// Days of a week's window, today included.
+const WINDOW_DAYS: i64 = 7;
+/// Counters are dropped after so many days.
+const KEPT_DAYS: i64 = 400;
+
+/// GPU-seconds between two times: GPUs × whole seconds, at least 0.
+#[must_use]
+pub fn gpu_seconds(gpus: u32, from: i64, to: i64) -> u64 {
+    let seconds = u64::try_from(to.saturating_sub(from) / 1000).unwrap_or(0);
+    seconds.saturating_mul(u64::from(gpus))
+}
+
+/// The writes that count an attempt for its team: one for each day that it touched.
+#[must_use]
+pub fn writes(team: &str, gpus: u32, from: i64, to: i64, class: EndClass) -> Vec<Write> {
+    days(from, to)
+        .into_iter()
+        .filter_map(|(day, from, to)| {
+            let seconds = i64::try_from(gpu_seconds(gpus, from, to)).unwrap_or(i64::MAX);
+            (seconds > 0).then(|| Write::Add {
+                key: key::usage(team, &day),
+                amounts: BTreeMap::from([("gpu_seconds".to_owned(), seconds), (kind(class).to_owned(), seconds)]),
+                expires_at: Timestamp::from_millisecond(to.saturating_add(KEPT_DAYS * DAY_MS)).ok(),
+            })
+        })
+        .collect()
+}
+
+/// What the GPU-seconds of an attempt were.
+fn kind(class: EndClass) -> &'static str {
+    if class == EndClass::Succeeded {
+        "useful"
+    } else if class.is_failure() {
+        "failed"
+    } else {
+        "interrupted"
+    }
+}
+
+/// Cuts a stretch of time at midnights UTC. A stretch longer than a year counts in its last year only.
+fn days(from: i64, to: i64) -> Vec<(String, i64, i64)> {
+    let mut start = from.max(to.saturating_sub(366 * DAY_MS)).max(0);
+    let mut days = Vec::new();
+    while start < to {
+        let end = (start / DAY_MS + 1).saturating_mul(DAY_MS).min(to);
+        days.push((day(start), start, end));
+        start = end;
+    }
+    days
+}
+
+fn day(ms: i64) -> String {
+    TimeZone::UTC.to_datetime(Timestamp::from_millisecond(ms).unwrap_or_default()).date().to_string()
+}
+
+/// What a team used today and in the last seven days.
+///
+/// # Errors
+/// When the store fails.
+pub async fn team_facts<P: GetItem + QueryIndex + Sync>(
+    ports: &P,
+    team: &str,
+    now: Timestamp,
+) -> Result<TeamFacts, Failure> {
+    let (mut today, mut all, mut failed) = (0, 0, 0);
+    for back in 0..WINDOW_DAYS {
+        let at = now.saturating_sub(SignedDuration::from_hours(24 * back)).unwrap_or(now);
+        let Some(item) = ports.get_item(&key::usage(team, &day(at.as_millisecond()))).await? else { continue };
+        let counts: BTreeMap<String, i64> = repository::read(&item)?;
+        let count = |name: &str| counts.get(name).copied().unwrap_or(0);
+        all += count("gpu_seconds");
+        failed += count("failed");
+        if back == 0 {
+            today = count("gpu_seconds");
+        }
+    }
+    Ok(TeamFacts {
+        gpus_running: gpus_running(ports, team).await?,
+        gpu_hours_day: hours(today),
+        gpu_hours_week: hours(all),
+        waste_ratio: if all > 0 { hours(failed) / hours(all) } else { 0.0 },
+    })
+}
+
+/// Most running jobs of a team that are counted.
+const RUNNING_MAX: usize = 1000;
+
+/// GPUs that a team's jobs hold, as of some moment not long ago: the index carries the number in its sort keys.
+async fn gpus_running<P: QueryIndex + Sync>(ports: &P, team: &str) -> Result<u32, Failure> {
+    let query = IndexQuery {
+        index: Index::Listing,
+        partition: key::running_partition(team),
+        from: None,
+        to: None,
+        newest_first: false,
+        after: None,
+        limit: RUNNING_MAX,
+    };
+    let page = ports.query_index_lagging(&query).await?;
+    let gpus = page.entries.iter().filter_map(|(sort, _)| sort.split('#').next()?.parse::<u32>().ok());
+    Ok(gpus.fold(0, u32::saturating_add))
+}
+
+#[expect(clippy::cast_precision_loss, reason = "285 million years of GPU time fit exactly")]
+fn hours(seconds: i64) -> f64 {
+    seconds as f64 / 3600.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_attempt_is_split_at_midnight_and_nothing_is_lost() {
+        let (from, to) = (DAY_MS - 5_000, 2 * DAY_MS + 7_000);
+        let parts = days(from, to);
+        assert_eq!(
+            parts.iter().map(|(day, ..)| day.as_str()).collect::<Vec<_>>(),
+            ["1970-01-01", "1970-01-02", "1970-01-03"]
+        );
+        assert_eq!(parts.iter().map(|(_, from, to)| to - from).sum::<i64>(), to - from);
+    }
+
+    #[test]
+    fn an_attempt_that_never_started_counts_nothing() {
+        assert_eq!(writes("search", 8, 5_000, 5_000, EndClass::HostLost), []);
+        assert_eq!(gpu_seconds(8, 9_000, 5_000), 0);
+    }
+
+    #[test]
+    fn interruptions_are_neither_useful_nor_failed() {
+        assert_eq!(kind(EndClass::Preempted), "interrupted");
+        assert_eq!(kind(EndClass::HostLost), "interrupted");
+        assert_eq!(kind(EndClass::OutOfMemory), "failed");
+        assert_eq!(kind(EndClass::Cancelled), "interrupted");
+    }
+}

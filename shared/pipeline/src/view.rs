@@ -1,0 +1,121 @@
+//! Reading for people: one job with its history, lists of jobs and of dead letters.
+
+use osprey_model::decision::Decision;
+use osprey_model::id::JobId;
+use osprey_model::job::{Attempt, Job};
+use osprey_ports::{GetItem, Index, IndexQuery, QueryIndex, QueryItems};
+
+use crate::dead::{self, DeadLetter};
+use crate::dependents::{self, Dependency};
+use crate::failure::Failure;
+use crate::record::{self, Record};
+use crate::stop::Extra;
+use crate::{key, repository};
+
+/// A job with its history.
+#[derive(Clone, Debug)]
+pub struct JobView {
+    /// The job.
+    pub job: Job,
+    /// The message as it came; `None` for a reader who may not see it.
+    pub record: Option<Record>,
+    /// The newest decision.
+    pub decision: Option<Decision>,
+    /// What it depends on.
+    pub dependencies: Vec<Dependency>,
+    /// Attempts that ended, oldest first.
+    pub attempts: Vec<Attempt>,
+    /// Second Batch jobs that were stopped.
+    pub extras: Vec<Extra>,
+    /// Other messages for the same job.
+    pub duplicates: usize,
+}
+
+/// Reads a job with its history.
+///
+/// # Errors
+/// When the store fails.
+pub async fn describe<P>(ports: &P, id: JobId) -> Result<Option<JobView>, Failure>
+where
+    P: GetItem + QueryItems + Sync,
+{
+    let Some(loaded) = repository::load(ports, id).await? else { return Ok(None) };
+    let partition = key::job_partition(id);
+    let record = record::read(ports, partition.clone()).await?;
+    let decisions: Vec<Decision> = rows(ports, &partition, key::DECISION).await?;
+    let decision = decisions.into_iter().next_back().or_else(|| record.as_ref().and_then(|r| r.decision.clone()));
+    Ok(Some(JobView {
+        job: loaded.job,
+        decision,
+        record,
+        dependencies: dependents::dependencies(ports, id).await?,
+        attempts: rows(ports, &partition, key::ATTEMPT).await?,
+        extras: rows(ports, &partition, key::EXTRA).await?,
+        duplicates: repository::all(ports, partition, key::DUPLICATE).await?.len(),
+    }))
+}
+
+async fn rows<P, T>(ports: &P, partition: &str, prefix: &str) -> Result<Vec<T>, Failure>
+where
+    P: QueryItems + Sync,
+    T: serde::de::DeserializeOwned,
+{
+    let items = repository::all(ports, partition.to_owned(), prefix).await?;
+    items.iter().map(repository::read).collect()
+}
+
+/// Every job, newest first, up to `limit`; those of the last moments may be missing.
+///
+/// # Errors
+/// When the store fails.
+pub async fn jobs<P>(ports: &P, limit: usize) -> Result<Vec<Job>, Failure>
+where
+    P: GetItem + QueryIndex + Sync,
+{
+    let mut jobs = Vec::new();
+    for id in listed(ports, key::JOBS, limit).await? {
+        jobs.extend(repository::load(ports, id).await?.map(|loaded| loaded.job));
+    }
+    Ok(jobs)
+}
+
+/// Every dead letter, newest first, up to `limit`; those of the last moments may be missing.
+///
+/// # Errors
+/// When the store fails.
+pub async fn dead_letters<P>(ports: &P, limit: usize) -> Result<Vec<DeadLetter>, Failure>
+where
+    P: GetItem + QueryIndex + Sync,
+{
+    let mut letters = Vec::new();
+    for id in listed(ports, key::DEAD_LETTERS, limit).await? {
+        letters.extend(dead::load(ports, id).await?.map(|(letter, _)| letter));
+    }
+    Ok(letters)
+}
+
+/// Ids in a listing, newest first.
+///
+/// # Errors
+/// When the store fails.
+pub async fn listed<P: QueryIndex + Sync>(ports: &P, partition: &str, limit: usize) -> Result<Vec<JobId>, Failure> {
+    let mut ids = Vec::new();
+    let mut after = None;
+    loop {
+        let query = IndexQuery {
+            index: Index::Listing,
+            partition: partition.to_owned(),
+            from: None,
+            to: None,
+            newest_first: true,
+            after: after.take(),
+            limit: limit.saturating_sub(ids.len()).min(osprey_ports::store::PAGE_ITEMS_MAX),
+        };
+        let page = ports.query_index_lagging(&query).await?;
+        ids.extend(page.entries.iter().filter_map(|(sort, _)| JobId::parse(sort.split('#').nth(1)?)));
+        after = page.entries.last().cloned();
+        if !page.more || after.is_none() || ids.len() >= limit {
+            return Ok(ids);
+        }
+    }
+}
