@@ -32,7 +32,7 @@ const WALLS: &[Wall] = &[
     },
     Wall {
         package: "osprey-lambda",
-        may_use: &["osprey-model", "osprey-ports", "osprey-pipeline"],
+        may_use: &["osprey-model", "osprey-policy", "osprey-ports", "osprey-pipeline"],
         must_not: &["rusqlite", "rustix"],
     },
     Wall { package: "osprey-submit", may_use: FUNCTION, must_not: STORES },
