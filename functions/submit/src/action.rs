@@ -166,7 +166,11 @@ fn cancel(job: &Job, reason: &str, now: i64) -> Planned {
 
 fn requeue(job: &Job, reason: &str, now: i64) -> Planned {
     match job.state {
-        JobState::Failed | JobState::Dead => Ok((Change::of(restarted(job, now)), "back in the queue".to_owned())),
+        JobState::Failed => Ok((Change::of(restarted(job, now)), "back in the queue".to_owned())),
+        JobState::Dead => {
+            let change = Change { job: restarted(job, now), with: vec![dead::requeued_write(job)] };
+            Ok((change, "back in the queue".to_owned()))
+        }
         JobState::Queued if job.not_before > now => {
             let mut next = moved(job, JobState::Queued, now);
             next.not_before = now;

@@ -130,7 +130,14 @@ async fn adopt<P: Ports>(
         Changed::Written { after, .. } | Changed::Unchanged(after) => after,
         Changed::Missing => return Ok(false),
     };
-    if after.run.as_ref().is_some_and(|run| run.id == *id) || derive::owner(ports, id).await?.is_some() {
+    if after.run.as_ref().is_some_and(|run| run.id == *id) {
+        if alive {
+            // A person may have wished to stop it while nobody knew whether there was anything to stop.
+            stop::push(ports, &after).await?;
+        }
+        return Ok(true);
+    }
+    if derive::owner(ports, id).await?.is_some() {
         return Ok(true);
     }
     stop::extra(ctx, ports, owner.job, owner.attempt, id, alive).await?;

@@ -101,6 +101,24 @@ pub fn job_write(job: &Job, message: &str, now: i64) -> Write {
     Write::Put { item: letter.item(), expect: Expect::Any }
 }
 
+/// The write that notes that a dead job was put back into the queue without its dead letter being redriven.
+#[must_use]
+pub fn requeued_write(job: &Job) -> Write {
+    let code = job.end.as_ref().map_or(ReasonCode::NotRetryable, |end| end.code);
+    let message = job.end.as_ref().map_or("", |end| end.message.as_str());
+    let letter = DeadLetter {
+        id: job.id,
+        kind: DeadKind::Job { name: job.name.clone() },
+        code,
+        message: message.to_owned(),
+        died_at: job.updated_at,
+        status: DeadStatus::Redriven,
+        told: true,
+        redrives: 1,
+    };
+    Write::Put { item: letter.item(), expect: Expect::Any }
+}
+
 /// Keeps a message that can't be handled. Keeping it again changes only a dead letter that had been redriven: it is
 /// open again.
 ///
