@@ -10,9 +10,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use osprey_ports::{CallError, StoreError};
-use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior, params};
+use rusqlite::{
+    Connection, ErrorCode, OpenFlags, OptionalExtension, Params, Row, Transaction, TransactionBehavior, params,
+};
 
 use crate::schema;
+
+/// Statements kept; more than this crate has.
+const STATEMENTS_KEPT: usize = 64;
 
 /// How a database is opened.
 #[derive(Clone, Debug)]
@@ -99,7 +104,7 @@ impl Database {
             let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
             let answer = work(&transaction)?;
             let mark = self.save_told(&transaction)?;
-            Ok(commit(transaction).map(|()| (answer, mark)))
+            Ok(transaction.commit().map(|()| (answer, mark)))
         })()
         .map_err(|fault| self.failure(fault))?
         .map_err(|error| self.commit_failure(&error))?;
@@ -117,7 +122,7 @@ impl Database {
     fn save_told(&self, transaction: &Transaction<'_>) -> rusqlite::Result<i64> {
         let told = self.told.load(Ordering::Relaxed);
         if told > self.saved.load(Ordering::Relaxed) {
-            transaction.execute(
+            transaction.run(
                 "INSERT INTO meta (name, value) VALUES (?1, ?2)
                  ON CONFLICT (name) DO UPDATE SET value = max(value, excluded.value)",
                 params![schema::CLOCK_TOLD, told],
@@ -149,8 +154,48 @@ impl Database {
     }
 }
 
-fn commit(transaction: Transaction<'_>) -> rusqlite::Result<()> {
-    transaction.commit()
+/// Calls with statements that are kept, since parsing one takes longer than running it.
+pub(crate) trait Statements {
+    /// Runs a change, and says how many rows it touched.
+    fn run(&self, sql: &str, parameters: impl Params) -> rusqlite::Result<usize>;
+    /// The first row, if any.
+    fn first<T>(
+        &self,
+        sql: &str,
+        parameters: impl Params,
+        row: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> rusqlite::Result<Option<T>>;
+    /// All rows.
+    fn all<T>(
+        &self,
+        sql: &str,
+        parameters: impl Params,
+        row: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> rusqlite::Result<Vec<T>>;
+}
+
+impl Statements for Connection {
+    fn run(&self, sql: &str, parameters: impl Params) -> rusqlite::Result<usize> {
+        self.prepare_cached(sql)?.execute(parameters)
+    }
+
+    fn first<T>(
+        &self,
+        sql: &str,
+        parameters: impl Params,
+        row: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> rusqlite::Result<Option<T>> {
+        self.prepare_cached(sql)?.query_row(parameters, row).optional()
+    }
+
+    fn all<T>(
+        &self,
+        sql: &str,
+        parameters: impl Params,
+        row: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> rusqlite::Result<Vec<T>> {
+        self.prepare_cached(sql)?.query_map(parameters, row)?.collect()
+    }
 }
 
 fn connect(path: &Path, options: &DatabaseOptions) -> rusqlite::Result<Connection> {
@@ -161,6 +206,7 @@ fn connect(path: &Path, options: &DatabaseOptions) -> rusqlite::Result<Connectio
         connection.query_row(&format!("PRAGMA max_page_count = {pages}"), [], |_| Ok(()))?;
     }
     switch_to_wal(&connection, options.busy_timeout)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS_KEPT);
     connection.execute_batch("PRAGMA synchronous = NORMAL; PRAGMA temp_store = MEMORY;")?;
     Ok(connection)
 }

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use osprey_ports::{CallError, Clock, Notice, Notify};
 use rusqlite::params;
 
-use crate::database::{Database, Fault};
+use crate::database::{Database, Fault, Statements};
 
 /// Longest subject in characters; SNS's limit.
 pub const SUBJECT_CHARACTERS_MAX: usize = 100;
@@ -47,7 +47,7 @@ impl LocalNotify {
         let at = self.clock.now().as_millisecond();
         let sql = "INSERT INTO notices (key, subject, text, at) VALUES (?1, ?2, ?3, ?4) ON CONFLICT (key) DO NOTHING";
         Ok(self.database.write(|transaction| -> Result<_, Fault<CallError>> {
-            transaction.execute(sql, params![key, subject, text, at])?;
+            transaction.run(sql, params![key, subject, text, at])?;
             Ok(())
         })?)
     }
@@ -60,12 +60,10 @@ impl LocalNotify {
     pub fn notices(&self) -> Result<Vec<KeptNotice>, CallError> {
         let sql = "SELECT key, subject, text, at FROM notices ORDER BY seq";
         Ok(self.database.read(|connection| -> Result<_, Fault<CallError>> {
-            let mut statement = connection.prepare(sql)?;
-            let rows = statement.query_map([], |row| {
+            Ok(connection.all(sql, [], |row| {
                 let notice = Notice { key: row.get(0)?, subject: row.get(1)?, text: row.get(2)? };
                 Ok(KeptNotice { notice, at: Timestamp::from_millisecond(row.get(3)?).unwrap_or(Timestamp::MAX) })
-            })?;
-            Ok(rows.collect::<rusqlite::Result<Vec<_>>>()?)
+            })?)
         })?)
     }
 }

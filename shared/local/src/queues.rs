@@ -18,10 +18,10 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use osprey_model::id::MessageId;
 use osprey_ports::{CallError, Clock, QueueKind, SendMessage};
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, params};
 use uuid::Uuid;
 
-use crate::database::{Database, Fault};
+use crate::database::{Database, Fault, Statements};
 
 pub use ledger::{LedgerRow, Line, LineOutcome};
 pub use receive::{Delivery, Receipt};
@@ -153,10 +153,11 @@ impl LocalQueues {
                    FROM messages WHERE queue = ?1";
         let now = self.clock.now().as_millisecond();
         Ok(self.database.read(|connection| -> Outcome<_> {
-            Ok(connection.query_row(sql, params![queue.name(), now], |row| {
+            let counts = connection.first(sql, params![queue.name(), now], |row| {
                 let number = |column| row.get::<_, i64>(column).map(i64::unsigned_abs);
                 Ok(QueueCounts { visible: number(0)?, delayed: number(1)?, in_flight: number(2)? })
-            })?)
+            })?;
+            Ok(counts.unwrap_or_default())
         })?)
     }
 
@@ -168,7 +169,7 @@ impl LocalQueues {
     pub fn next_visible_at(&self, queue: QueueKind) -> Result<Option<Timestamp>, CallError> {
         let sql = "SELECT visible_at FROM messages WHERE queue = ?1 ORDER BY visible_at LIMIT 1";
         Ok(self.database.read(|connection| -> Outcome<_> {
-            Ok(connection.query_row(sql, [queue.name()], |row| row.get(0)).optional()?.map(time))
+            Ok(connection.first(sql, [queue.name()], |row| row.get(0))?.map(time))
         })?)
     }
 }
@@ -194,7 +195,7 @@ impl NewMessage<'_> {
     fn insert(&self, connection: &Connection) -> rusqlite::Result<MessageId> {
         let id = Uuid::new_v4().hyphenated().to_string();
         let visible_at = later(self.now, self.delay);
-        connection.execute(
+        connection.run(
             "INSERT INTO messages (queue, id, body, sender, sent_at, visible_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
             params![self.queue.name(), id, self.body, self.sender, self.now.as_millisecond(), visible_at],
         )?;

@@ -3,11 +3,16 @@
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 /// Name of the database file.
 pub const DATABASE_FILE: &str = "osprey.db";
 /// Name of the lock file. It is never removed; who holds the lock on it runs the pipeline.
 pub const LOCK_FILE: &str = "osprey.lock";
+
+/// How long a lock is tried for, and how often.
+const LOCK_PATIENCE: Duration = Duration::from_millis(200);
+const LOCK_PAUSE: Duration = Duration::from_millis(10);
 
 /// A state directory that exists. Files of others in it are left alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,7 +68,7 @@ impl StateDir {
     /// A sentence that names the process which has it.
     pub fn lock(&self) -> Result<StateLock, StateError> {
         let mut file = self.lock_file()?;
-        match file.try_lock() {
+        match lock_patiently(&file) {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Err(self.held_by_another(&mut file)),
             Err(TryLockError::Error(error)) => return Err(StateError::io("locked", &self.path, &error)),
@@ -132,6 +137,17 @@ fn cause(error: &io::Error) -> String {
         io::ErrorKind::NotADirectory | io::ErrorKind::AlreadyExists => "a part of it is a file".to_owned(),
         io::ErrorKind::NotFound => "nothing can be created there".to_owned(),
         _ => error.to_string().to_lowercase(),
+    }
+}
+
+/// Tries for a moment, since whoever asks for the [`StateDir::holder`] has the lock for an instant too.
+fn lock_patiently(file: &File) -> Result<(), TryLockError> {
+    let start = Instant::now();
+    loop {
+        match file.try_lock() {
+            Err(TryLockError::WouldBlock) if start.elapsed() < LOCK_PATIENCE => std::thread::sleep(LOCK_PAUSE),
+            other => return other,
+        }
     }
 }
 

@@ -10,10 +10,11 @@ use std::fmt::Write as _;
 use jiff::SignedDuration;
 use osprey_model::id::MessageId;
 use osprey_ports::{CallError, QueueKind};
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, Row, params};
 use sha2::{Digest, Sha256};
 
 use super::{LocalQueues, NewMessage, Outcome, check_body};
+use crate::database::Statements;
 
 /// A line of a job file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,9 +77,7 @@ impl LocalQueues {
     pub fn ledger(&self, source: &str) -> Result<Vec<LedgerRow>, CallError> {
         let sql = "SELECT hash, occurrence, line, message, refusal FROM ledger WHERE source = ?1
                    ORDER BY line, hash, occurrence";
-        Ok(self.database.read(|connection| -> Outcome<_> {
-            Ok(connection.prepare(sql)?.query_map([source], row)?.collect::<rusqlite::Result<Vec<_>>>()?)
-        })?)
+        Ok(self.database.read(|connection| -> Outcome<_> { Ok(connection.all(sql, [source], row)?) })?)
     }
 
     /// Sends one line and records it, unless it is on record.
@@ -92,7 +91,7 @@ impl LocalQueues {
     ) -> rusqlite::Result<LedgerRow> {
         let known = "SELECT hash, occurrence, line, message, refusal FROM ledger
                      WHERE source = ?1 AND hash = ?2 AND occurrence = ?3";
-        if let Some(row) = connection.query_row(known, params![source, hash, occurrence], row).optional()? {
+        if let Some(row) = connection.first(known, params![source, hash, occurrence], row)? {
             return Ok(row);
         }
         let outcome = self.send_line(connection, &line.text)?;
@@ -100,7 +99,7 @@ impl LocalQueues {
             LineOutcome::Sent(id) => (Some(id.as_str()), None),
             LineOutcome::Refused(sentence) => (None, Some(sentence)),
         };
-        connection.execute(
+        connection.run(
             "INSERT INTO ledger (source, hash, occurrence, line, message, refusal) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
             params![source, hash, occurrence, line.number.cast_signed(), message, refusal],
         )?;

@@ -5,11 +5,11 @@ use std::fmt;
 use jiff::{SignedDuration, Timestamp};
 use osprey_model::id::MessageId;
 use osprey_ports::{CallError, QueueKind, ReceivedMessage};
-use rusqlite::{OptionalExtension, Row, Transaction, params};
+use rusqlite::{Row, Transaction, params};
 use uuid::Uuid;
 
 use super::{LocalQueues, Outcome, RECEIVE_MESSAGES_MAX, VISIBILITY_SECONDS_MAX, later, refused, time};
-use crate::database::Fault;
+use crate::database::{Fault, Statements};
 
 /// The right to delete a message, got by receiving it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -94,7 +94,7 @@ impl LocalQueues {
         let id = receipt.message()?;
         let sql = "DELETE FROM messages WHERE id = ?1 AND queue = ?2 AND receipt = ?3";
         Ok(self.database.write(|transaction| -> Outcome<_> {
-            Ok(transaction.execute(sql, params![id, queue.name(), receipt.as_str()])? > 0)
+            Ok(transaction.run(sql, params![id, queue.name(), receipt.as_str()])? > 0)
         })?)
     }
 
@@ -111,7 +111,7 @@ impl LocalQueues {
         let sql = "UPDATE messages SET visible_at = ?1
                    WHERE id = ?2 AND queue = ?3 AND receipt = ?4 AND visible_at > ?5";
         let values = params![until, id, queue.name(), receipt.as_str(), now.as_millisecond()];
-        Ok(self.database.write(|transaction| match transaction.execute(sql, values)? {
+        Ok(self.database.write(|transaction| match transaction.run(sql, values)? {
             0 => Err(Fault::Refused(refused(format!("message `{id}` is not in flight under this receipt")))),
             _ => Ok(()),
         })?)
@@ -120,7 +120,7 @@ impl LocalQueues {
     fn move_to_dead_letters(&self, transaction: &Transaction<'_>, queue: QueueKind, now: Timestamp) -> Outcome<()> {
         let Some(dead) = queue.dead_letter_queue() else { return Ok(()) };
         let now = now.as_millisecond();
-        transaction.execute(
+        transaction.run(
             "UPDATE messages SET queue = ?1, source = ?2, receipt = NULL, visible_at = ?3
              WHERE queue = ?2 AND visible_at <= ?3 AND receives >= ?4",
             params![dead.name(), queue.name(), now, self.receive_count_max],
@@ -145,26 +145,21 @@ struct Due {
 
 impl Due {
     fn take(&self, transaction: &Transaction<'_>, max: usize) -> rusqlite::Result<Vec<Delivery>> {
-        let mut statement = transaction.prepare(
-            "SELECT id FROM messages WHERE queue = ?1 AND visible_at <= ?2 ORDER BY visible_at, seq LIMIT ?3",
-        )?;
+        let sql = "SELECT id FROM messages WHERE queue = ?1 AND visible_at <= ?2 ORDER BY visible_at, seq LIMIT ?3";
         let limit = i64::try_from(max).unwrap_or(i64::MAX);
-        let ids = statement
-            .query_map(params![self.queue.name(), self.now.as_millisecond(), limit], |row| row.get(0))?
-            .collect::<rusqlite::Result<Vec<String>>>()?;
+        let due = params![self.queue.name(), self.now.as_millisecond(), limit];
+        let ids: Vec<String> = transaction.all(sql, due, |row| row.get(0))?;
         ids.iter().filter_map(|id| self.take_one(transaction, id).transpose()).collect()
     }
 
     fn take_one(&self, transaction: &Transaction<'_>, id: &str) -> rusqlite::Result<Option<Delivery>> {
-        transaction
-            .query_row(
-                "UPDATE messages SET receives = receives + 1, receipt = ?2, visible_at = ?3,
-                     first_received_at = coalesce(first_received_at, ?4)
-                 WHERE id = ?1 RETURNING id, body, sender, sent_at, receives, receipt, first_received_at, source",
-                params![id, Receipt::of(id).as_str(), self.hidden_until, self.now.as_millisecond()],
-                delivery,
-            )
-            .optional()
+        transaction.first(
+            "UPDATE messages SET receives = receives + 1, receipt = ?2, visible_at = ?3,
+                 first_received_at = coalesce(first_received_at, ?4)
+             WHERE id = ?1 RETURNING id, body, sender, sent_at, receives, receipt, first_received_at, source",
+            params![id, Receipt::of(id).as_str(), self.hidden_until, self.now.as_millisecond()],
+            delivery,
+        )
     }
 }
 

@@ -4,10 +4,10 @@ use jiff::Timestamp;
 use osprey_ports::store::PAGE_ITEMS_MAX;
 use osprey_ports::{Index, IndexEntry, IndexPage, IndexQuery, Item, Key, Page, SortQuery, StoreError};
 use rusqlite::types::ToSqlOutput;
-use rusqlite::{Connection, OptionalExtension, Row, ToSql, params};
+use rusqlite::{Connection, Row, ToSql, params};
 
 use super::PAGE_BYTES_MAX;
-use crate::database::Fault;
+use crate::database::{Fault, Statements};
 
 /// An upper bound. SQLite orders every blob after every text, so an empty blob is the bound that bounds nothing.
 enum Bound {
@@ -40,7 +40,7 @@ pub(super) fn number(index: Index) -> i64 {
 
 pub(super) fn item(connection: &Connection, key: &Key) -> Result<Option<Item>, Fault<StoreError>> {
     let sql = "SELECT pk, sk, version, body, entries, expires_at FROM items WHERE pk = ?1 AND sk = ?2";
-    Ok(connection.query_row(sql, params![key.partition, key.sort], row_item).optional()?)
+    Ok(connection.first(sql, params![key.partition, key.sort], row_item)?)
 }
 
 fn row_item(row: &Row<'_>) -> rusqlite::Result<Item> {
@@ -68,7 +68,7 @@ pub(super) fn entries_from(text: &str) -> Vec<IndexEntry> {
 }
 
 pub(super) fn page(connection: &Connection, query: &SortQuery) -> Result<Page, Fault<StoreError>> {
-    let mut statement = connection.prepare(
+    let mut statement = connection.prepare_cached(
         "SELECT pk, sk, version, body, entries, expires_at FROM items
          WHERE pk = ?1 AND sk >= ?2 AND sk < ?3 ORDER BY sk",
     )?;
@@ -127,12 +127,11 @@ pub(super) fn index_page(
     let range = Range::of(query);
     let time = as_of.map_or(i64::MAX, Timestamp::as_millisecond);
     let rows_max = i64::try_from(limit + 1).unwrap_or(i64::MAX);
-    let mut statement = connection.prepare(if query.newest_first { DESCENDING } else { ASCENDING })?;
+    let sql = if query.newest_first { DESCENDING } else { ASCENDING };
     let [isk, pk, sk] = &range.beyond;
     let bounds = params![number(query.index), query.partition, range.from, range.to, isk, pk, sk, time, rows_max];
-    let rows =
-        statement.query_map(bounds, |row| Ok((row.get(0)?, Key { partition: row.get(1)?, sort: row.get(2)? })))?;
-    let mut entries = rows.collect::<rusqlite::Result<Vec<_>>>()?;
+    let entry = |row: &Row<'_>| Ok((row.get(0)?, Key { partition: row.get(1)?, sort: row.get(2)? }));
+    let mut entries = connection.all(sql, bounds, entry)?;
     let more = entries.len() > limit;
     entries.truncate(limit);
     Ok(IndexPage { entries, more })

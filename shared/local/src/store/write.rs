@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use osprey_ports::{Expect, IndexEntry, Item, Key, StoreError, Write};
-use rusqlite::{OptionalExtension, Transaction, params};
+use rusqlite::{Transaction, params};
 
 use super::limits::{check_size, key, refused};
 use super::read::{self, entries_from, entries_text, number};
-use crate::database::Fault;
+use crate::database::{Fault, Statements};
 
 type Outcome<T> = Result<T, Fault<StoreError>>;
 
@@ -36,7 +36,7 @@ fn find(transaction: &Transaction<'_>, key: &Key) -> Outcome<Option<Found>> {
     let sql = "SELECT version, entries FROM items WHERE pk = ?1 AND sk = ?2";
     let row =
         |row: &rusqlite::Row<'_>| Ok(Found { version: row.get(0)?, entries: entries_from(&row.get::<_, String>(1)?) });
-    Ok(transaction.query_row(sql, params![key.partition, key.sort], row).optional()?)
+    Ok(transaction.first(sql, params![key.partition, key.sort], row)?)
 }
 
 fn expectation(write: &Write) -> Expect {
@@ -73,7 +73,7 @@ impl Change<'_> {
     fn put(&self, item: &Item, there: Option<Found>) -> Outcome<()> {
         let Key { partition, sort } = &item.key;
         let (before, entries) = there.map_or((0, Vec::new()), |found| (found.version, found.entries));
-        self.transaction.execute(
+        self.transaction.run(
             "INSERT INTO items (pk, sk, version, body, entries, expires_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
              ON CONFLICT (pk, sk) DO UPDATE SET version = excluded.version, body = excluded.body,
                  entries = excluded.entries, expires_at = excluded.expires_at",
@@ -90,7 +90,7 @@ impl Change<'_> {
     }
 
     fn delete(&self, key: &Key, found: &Found) -> Outcome<()> {
-        self.transaction.execute("DELETE FROM items WHERE pk = ?1 AND sk = ?2", params![key.partition, key.sort])?;
+        self.transaction.run("DELETE FROM items WHERE pk = ?1 AND sk = ?2", params![key.partition, key.sort])?;
         self.move_entries(key, &found.entries, &[])
     }
 
@@ -115,7 +115,7 @@ impl Change<'_> {
         }
         for new in after.iter().filter(|entry| !before.contains(entry)) {
             let since = self.now.unwrap_or(i64::MIN);
-            self.transaction.execute(
+            self.transaction.run(
                 "INSERT OR REPLACE INTO entries (which, ipk, isk, pk, sk, since) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
                 params![number(new.index), new.partition, new.sort, key.partition, key.sort, since],
             )?;
@@ -124,18 +124,21 @@ impl Change<'_> {
     }
 
     fn remove_entry(&self, key: &Key, entry: &IndexEntry) -> Outcome<()> {
-        let entry_key = params![number(entry.index), entry.partition, entry.sort, key.partition, key.sort];
+        let (index, IndexEntry { partition, sort, .. }) = (number(entry.index), entry);
         match self.now {
             Some(now) => {
-                self.transaction.execute(&format!("UPDATE entries SET until = {now} {CURRENT_ENTRY}"), entry_key)?
+                self.transaction.run(CLOSE_ENTRY, params![index, partition, sort, key.partition, key.sort, now])
             }
-            None => self.transaction.execute(&format!("DELETE FROM entries {CURRENT_ENTRY}"), entry_key)?,
-        };
+            None => self.transaction.run(REMOVE_ENTRY, params![index, partition, sort, key.partition, key.sort]),
+        }?;
         Ok(())
     }
 }
 
-const CURRENT_ENTRY: &str = "WHERE which = ?1 AND ipk = ?2 AND isk = ?3 AND pk = ?4 AND sk = ?5 AND until IS NULL";
+const REMOVE_ENTRY: &str = "DELETE FROM entries
+    WHERE which = ?1 AND ipk = ?2 AND isk = ?3 AND pk = ?4 AND sk = ?5 AND until IS NULL";
+const CLOSE_ENTRY: &str = "UPDATE entries SET until = ?6
+    WHERE which = ?1 AND ipk = ?2 AND isk = ?3 AND pk = ?4 AND sk = ?5 AND until IS NULL";
 
 /// The body of a counter item after an addition.
 fn sum(body: &str, amounts: &BTreeMap<String, i64>) -> Result<String, StoreError> {
@@ -151,11 +154,9 @@ fn sum(body: &str, amounts: &BTreeMap<String, i64>) -> Result<String, StoreError
 
 /// Drops at most `limit` items that expired by the second `now`.
 pub(super) fn drop_expired(transaction: &Transaction<'_>, now: i64, limit: usize) -> Outcome<usize> {
-    let mut statement = transaction.prepare("SELECT pk, sk FROM items WHERE expires_at <= ?1 LIMIT ?2")?;
-    let rows = statement.query_map(params![now, i64::try_from(limit).unwrap_or(i64::MAX)], |row| {
-        Ok(Key { partition: row.get(0)?, sort: row.get(1)? })
-    })?;
-    let keys = rows.collect::<rusqlite::Result<Vec<_>>>()?;
+    let sql = "SELECT pk, sk FROM items WHERE expires_at <= ?1 LIMIT ?2";
+    let expired = params![now, i64::try_from(limit).unwrap_or(i64::MAX)];
+    let keys = transaction.all(sql, expired, |row| Ok(Key { partition: row.get(0)?, sort: row.get(1)? }))?;
     let change = Change { transaction, now: None };
     for key in &keys {
         if let Some(found) = find(transaction, key)? {

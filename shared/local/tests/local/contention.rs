@@ -41,6 +41,12 @@ fn part_of_another_process() {
         "count" => count(&open(directory).0, 50),
         "consume" => consume(&open(directory).1, directory),
         "take in" => drop(open(directory).1.enqueue_lines("jobs", &many_lines()).unwrap()),
+        "receive and hang" => {
+            let received = open(directory).1.receive(QueueKind::Submissions, 10, 1).unwrap();
+            assert_eq!(received.len(), 1);
+            std::fs::write(directory.join("held"), "").unwrap();
+            std::thread::sleep(Duration::from_secs(60));
+        }
         "hold" => {
             let _lock = StateDir::open(directory).unwrap().lock().unwrap();
             std::fs::write(directory.join("held"), "").unwrap();
@@ -173,13 +179,45 @@ fn a_kill_while_a_job_file_is_taken_in_sends_each_line_once_in_the_end() {
     }
 }
 
+/// Until the other process has done its part.
+fn wait_until_held(scratch: &Scratch) {
+    while !scratch.path().join("held").exists() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn a_consumer_killed_between_receive_and_delete_costs_a_redelivery_and_no_message() {
+    let scratch = Scratch::new();
+    let (_, queues) = open(scratch.path());
+    let id = queues.send(QueueKind::Submissions, "1", 0).unwrap();
+    let mut child = start("receive and hang", scratch.path());
+    wait_until_held(&scratch);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(queues.receive(QueueKind::Submissions, 10, 30), Ok(vec![]), "hidden until its time-out");
+    std::thread::sleep(Duration::from_millis(1_100));
+    let again = queues.receive(QueueKind::Submissions, 10, 30).unwrap().remove(0);
+    assert_eq!((again.message.id, again.message.receive_count), (id, 2));
+}
+
+#[test]
+fn asking_for_the_holder_does_not_keep_a_pipeline_out() {
+    let scratch = Scratch::new();
+    let state = StateDir::open(scratch.path()).unwrap();
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| (0..500).all(|_| state.holder().is_ok()));
+        }
+        (0..50).for_each(|_| drop(state.lock().unwrap()));
+    });
+}
+
 #[test]
 fn the_lock_of_a_killed_pipeline_is_free() {
     let scratch = Scratch::new();
     let mut child = start("hold", scratch.path());
-    while !scratch.path().join("held").exists() {
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    wait_until_held(&scratch);
     let state = StateDir::open(scratch.path()).unwrap();
     let said = state.lock().unwrap_err().to_string();
     assert!(said.starts_with(&format!("process {} runs a pipeline", child.id())), "{said}");
