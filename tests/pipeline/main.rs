@@ -1,5 +1,6 @@
 //! The pipeline as a whole, on the samples in `events/`.
 
+mod backlog;
 mod events;
 mod messages;
 #[cfg(unix)]
