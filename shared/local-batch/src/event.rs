@@ -137,3 +137,7 @@ pub(crate) fn drawn<const N: usize>(seed: u64, about: [i64; N]) -> u64 {
 pub(crate) fn fraction(random: u64) -> f64 {
     (random >> 11) as f64 / (1u64 << 53) as f64
 }
+
+#[cfg(test)]
+#[path = "event_tests.rs"]
+pub(crate) mod tests;

@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use crate::attempt::AttemptRow;
 use crate::batch::Inner;
+use crate::error::plain;
 use crate::files::AttemptFiles;
 use crate::job::{JobRow, spec_detail};
 use crate::requirement::substituted;
@@ -46,7 +47,8 @@ impl Launch {
     /// A sentence for the job's record.
     pub fn start(&self, inner: &Inner, attempt: &AttemptRow) -> Result<Child, String> {
         let files = AttemptFiles::new(&inner.jobs, &attempt.job_id, attempt.number);
-        std::fs::create_dir_all(files.dir()).map_err(|error| format!("log directory can't be created: {error}"))?;
+        std::fs::create_dir_all(files.dir())
+            .map_err(|error| format!("log directory can't be created: {}", plain(&error)))?;
         let (program, first) = inner.options.supervisor.split_first().ok_or("no supervisor is set")?;
         Command::new(program)
             .args(first)
@@ -59,7 +61,7 @@ impl Launch {
             .stderr(Stdio::null())
             .process_group(0)
             .spawn()
-            .map_err(|error| format!("supervisor can't be started: {error}"))
+            .map_err(|error| format!("supervisor can't be started: {}", plain(&error)))
     }
 }
 

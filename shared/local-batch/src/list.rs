@@ -233,3 +233,7 @@ impl Change<'_> {
         Ok(Value::Object(summary))
     }
 }
+
+#[cfg(test)]
+#[path = "list_tests.rs"]
+mod tests;

@@ -301,3 +301,7 @@ pub fn doom(request: &SubmitJobRequest, definition_tags: usize) -> Option<String
     (request.propagate_tags == Some(true) && tags > TAGS_MAX)
         .then(|| format!("Combined job and job definition tags must be at most {TAGS_MAX}, got {tags}"))
 }
+
+#[cfg(test)]
+#[path = "validate_tests.rs"]
+mod tests;

@@ -123,9 +123,9 @@ impl World {
         self.job(id)["status"].as_str().unwrap().to_owned()
     }
 
-    /// Ticks until the condition holds; fails after ten seconds.
+    /// Ticks until the condition holds; fails after a minute.
     pub fn until(&mut self, what: &str, mut holds: impl FnMut(&Self) -> bool) {
-        let limit = Instant::now() + Duration::from_secs(10);
+        let limit = Instant::now() + Duration::from_secs(60);
         while !holds(self) {
             assert!(Instant::now() < limit, "waited too long: {what}");
             let due = self.engine.as_mut().unwrap().tick().unwrap();
