@@ -158,26 +158,32 @@ fn larger(demand: &Demand, pool: &Pool) -> Vec<Refusal> {
     let beyond = |owner: &str, has: u64, asked: u64, noun: &str| {
         (asked > has).then(|| {
             let message = format!(
-                "{owner} has {has} {noun}; {asked} were asked for; ask for at most {has}, or name a larger pool"
+                "{owner} has {has} {noun}; the job asks for {asked}; ask for at most {has}, or name a larger pool"
             );
             Refusal::new(ReasonCode::LargerThanPool, message)
         })
     };
     let no_gpus = (pool.gpus_per_node == 0 && demand.gpus > 0).then(|| {
         let asked = demand.gpus;
-        let message = format!("pool {name} has no GPUs; {asked} were asked for; name a pool with GPUs");
+        let message = format!("pool {name} has no GPUs; the job asks for {asked}; name a pool with GPUs");
         Refusal::new(ReasonCode::LargerThanPool, message)
     });
     let (whole, node) = (format!("pool {name}"), format!("a node of pool {name}"));
     let gpus = pool.gpus().filter(|_| pool.gpus_per_node > 0);
-    let gpus = gpus.and_then(|has| beyond(&whole, has.into(), demand.gpus.into(), "GPUs"));
-    let node_count = pool.nodes_max.and_then(|has| beyond(&whole, has.into(), nodes.into(), "nodes"));
-    let vcpus =
-        pool.vcpus_per_node.and_then(|has| beyond(&node, has.into(), demand.vcpus.div_ceil(nodes).into(), "vCPUs"));
+    let gpus = gpus.and_then(|has| beyond(&whole, has.into(), demand.gpus.into(), &noun(has, "GPU")));
+    let node_count = pool.nodes_max.and_then(|has| beyond(&whole, has.into(), nodes.into(), &noun(has, "node")));
+    let vcpus = pool
+        .vcpus_per_node
+        .and_then(|has| beyond(&node, has.into(), demand.vcpus.div_ceil(nodes).into(), &noun(has, "vCPU")));
     let memory = pool
         .memory_mib_per_node
         .and_then(|has| beyond(&node, has, demand.memory_mib.div_ceil(nodes.into()), "MiB of memory"));
     [no_gpus, gpus, node_count, vcpus, memory].into_iter().flatten().collect()
+}
+
+/// A noun in the number that goes with `count`.
+fn noun(count: u32, one: &str) -> String {
+    if count == 1 { one.to_owned() } else { format!("{one}s") }
 }
 
 /// What is told when no pool can run the job: the faults of the pool that came nearest.

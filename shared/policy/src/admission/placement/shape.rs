@@ -51,3 +51,26 @@ fn a_node(gpus: u32) -> String {
     let article = if digits.starts_with('8') || digits == "11" || digits == "18" { "an" } else { "a" };
     format!("{article} {gpus}-GPU node")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn legal(asked: u32, node: u32) -> bool {
+        let demand = Demand { gpus_per_node: asked, nodes: 1, gpus: asked, ..Demand::default() };
+        fault(&demand, node, false).is_none()
+    }
+
+    #[test]
+    fn what_is_named_instead_is_legal_on_every_node_e9() {
+        for node in 1..=64 {
+            assert!(legal(1, node) && legal(node, node), "{node}");
+            for asked in (1..node).filter(|asked| !legal(*asked, node)) {
+                let named = neighbours(asked, node);
+                let counts: Vec<u32> = named.split(" or ").map(|count| count.parse().unwrap()).collect();
+                assert!(counts.iter().all(|count| legal(*count, node)), "{asked} on {node}: {named}");
+                assert!(counts[0] < asked && asked < counts[1], "{asked} on {node}: {named}");
+            }
+        }
+    }
+}
