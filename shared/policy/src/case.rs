@@ -62,7 +62,7 @@ impl TestOutcome {
 impl Policy {
     /// Runs every test of the policy, in the order of the file.
     ///
-    /// Of admission it knows what the policy itself says: required metadata, array width, durations and checkpoints.
+    /// Of admission it judges what the policy itself says: metadata, array width, durations and checkpoints.
     #[must_use]
     pub fn run_tests(&self) -> Vec<TestOutcome> {
         self.tests().iter().map(|case| self.run_test(case)).collect()
@@ -70,7 +70,7 @@ impl Policy {
 
     fn run_test(&self, case: &Case) -> TestOutcome {
         let derivation = self.derive(&case.given);
-        let refusals = crate::demand::refusals(self, &case.given, &derivation.tier);
+        let refusals = crate::door::refusals(self, &case.given, &derivation);
         let failures = case.want.failures(&derivation, &refusals);
         TestOutcome { name: case.name.clone(), line: case.line, failures, derivation, refusals }
     }

@@ -191,3 +191,7 @@ impl Account {
         });
     }
 }
+
+#[cfg(test)]
+#[path = "derivation_tests.rs"]
+mod tests;

@@ -5,11 +5,14 @@ use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::place::{offset_in_string, place};
+use crate::place::{Place, offset_in_string, place};
 use osprey_model::message::words::{all_of, quote};
 use osprey_model::metadata::parse_duration;
 
 use crate::problem::{PolicyError, PolicyErrorCode, did_you_mean};
+
+/// The greatest count; nobody means the limit of a machine word, so messages leave it out.
+const COUNT_MAX: i64 = u32::MAX as i64;
 
 /// A value with its path.
 #[derive(Clone, Debug)]
@@ -128,9 +131,9 @@ impl<'t> Reader<'t> {
         Self { text, errors: Vec::new() }
     }
 
-    /// The line of a byte offset.
-    pub fn line(&self, offset: usize) -> usize {
-        place(self.text, offset).line
+    /// The line and column of a byte offset.
+    pub fn place(&self, offset: usize) -> Place {
+        place(self.text, offset)
     }
 
     /// Records a mistake at a byte offset.
@@ -219,12 +222,20 @@ impl<'t> Reader<'t> {
     /// A whole number in a range.
     pub fn integer(&mut self, item: &Item<'t>, range: std::ops::RangeInclusive<i64>) -> Option<i64> {
         if item.kind() != "a whole number" {
-            return self.wrong_type(item, "a whole number");
+            let quoted = item.as_text().is_some_and(|text| text.parse::<f64>().is_ok());
+            let help = quoted.then(|| "leave the quotes away".to_owned());
+            let message = format!("expected a whole number, found {}", item.kind());
+            self.error(item, PolicyErrorCode::WrongType, message, help);
+            return None;
         }
         let number = item.as_integer().filter(|number| range.contains(number));
         if number.is_none() {
-            let given = self.text.get(item.span()).unwrap_or("");
-            let message = format!("`{given}` is outside {} to {}", range.start(), range.end());
+            let given = quote(self.text.get(item.span()).unwrap_or(""));
+            let (start, end) = (range.start(), range.end());
+            let message = match item.as_integer() {
+                Some(number) if number < *start && *end == COUNT_MAX => format!("{given} is below {start}"),
+                _ => format!("{given} is outside {start} to {end}"),
+            };
             self.error(item, PolicyErrorCode::OutOfRange, message, None);
         }
         number
@@ -232,12 +243,12 @@ impl<'t> Reader<'t> {
 
     /// A whole number of 0 or more.
     pub fn count(&mut self, item: &Item<'t>) -> Option<u32> {
-        self.integer(item, 0..=i64::from(u32::MAX)).and_then(|number| u32::try_from(number).ok())
+        self.integer(item, 0..=COUNT_MAX).and_then(|number| u32::try_from(number).ok())
     }
 
     /// A whole number of 1 or more.
     pub fn positive(&mut self, item: &Item<'t>) -> Option<u32> {
-        self.integer(item, 1..=i64::from(u32::MAX)).and_then(|number| u32::try_from(number).ok())
+        self.integer(item, 1..=COUNT_MAX).and_then(|number| u32::try_from(number).ok())
     }
 
     /// A number in a range, in percent: 1.5 is 150.

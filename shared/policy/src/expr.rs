@@ -7,6 +7,7 @@
 mod check;
 mod guard;
 mod hint;
+mod kind;
 mod syntax;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -203,3 +204,6 @@ fn owned<'b>(value: FactValue) -> Option<CowVal<'b, 'b>> {
         FactValue::Absent | FactValue::List(_) => None,
     }
 }
+
+#[cfg(test)]
+mod tests;

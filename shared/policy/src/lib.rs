@@ -8,9 +8,9 @@
 
 pub mod admission;
 pub mod case;
-mod demand;
 mod derivation;
 mod document;
+mod door;
 mod expr;
 mod file;
 pub mod key;

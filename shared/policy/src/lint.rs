@@ -2,13 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::place::place;
 use crate::policy::Policy;
 use crate::problem::Warning;
 use crate::rule::Rule;
 
 /// Every oddity of a policy.
-pub(crate) fn warnings(policy: &Policy, text: &str) -> Vec<Warning> {
+pub(crate) fn warnings(policy: &Policy) -> Vec<Warning> {
     let mut warnings = Vec::new();
     let matched = matched(policy);
     let mut shadow: Option<&Rule> = None;
@@ -19,7 +18,7 @@ pub(crate) fn warnings(policy: &Policy, text: &str) -> Vec<Warning> {
             None if !matched.contains(rule.id.as_str()) => Some(format!("no test makes rule `{}` match", rule.id)),
             None => None,
         };
-        warnings.extend(odd.map(|message| at_rule(text, index, message)));
+        warnings.extend(odd.map(|message| at_rule(rule, index, message)));
         shadow = shadow.or_else(|| (rule.is_final && rule.always_matches()).then_some(rule));
     }
     warnings
@@ -36,12 +35,6 @@ fn never_matches(rule: &Rule) -> bool {
     rule.when.is_constant() && rule.when.holds(&BTreeMap::new()) == Ok(false)
 }
 
-fn at_rule(text: &str, index: usize, message: String) -> Warning {
-    let place = place(text, header(text, index));
-    Warning { path: format!("rule[{index}]"), line: place.line, column: place.column, message }
-}
-
-/// The offset of the nth `[[rule]]`.
-fn header(text: &str, index: usize) -> usize {
-    text.match_indices("[[rule]]").nth(index).map_or(0, |(offset, _)| offset)
+fn at_rule(rule: &Rule, index: usize, message: String) -> Warning {
+    Warning { path: format!("rule[{index}]"), line: rule.place.line, column: rule.place.column, message }
 }

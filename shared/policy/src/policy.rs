@@ -54,7 +54,7 @@ impl Policy {
     /// Every mistake of the file, in its order; when it isn't TOML, only what makes it so.
     pub fn load(text: &str) -> Result<Loaded, Vec<PolicyError>> {
         let policy = Self::compiled(text, file::read(text)?);
-        let warnings = lint::warnings(&policy, text);
+        let warnings = lint::warnings(&policy);
         Ok(Loaded { policy, warnings })
     }
 

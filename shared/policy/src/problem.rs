@@ -7,10 +7,9 @@ use osprey_model::message::words::nearest;
 /// A mistake that keeps a policy from being used.
 ///
 /// The sentence is lower case without a final period, with what the file says in backticks; the help is separate.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{line}:{column}: {path}: {message} ({code})")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolicyError {
-    /// Where in the structure, such as `rule[3].when`; lists count from 0.
+    /// Where in the structure, such as `rule[3].when`; lists count from 0. Empty for the file as a whole.
     pub path: String,
     /// Line, counted from 1.
     pub line: usize,
@@ -22,6 +21,17 @@ pub struct PolicyError {
     pub message: String,
     /// What to do about it.
     pub help: Option<String>,
+}
+
+impl std::error::Error for PolicyError {}
+
+impl fmt::Display for PolicyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The help has a line of its own wherever errors are shown.
+        let Self { path, line, column, code, message, help: _ } = self;
+        let separator = if path.is_empty() { "" } else { ": " };
+        write!(f, "{line}:{column}: {path}{separator}{message} ({code})")
+    }
 }
 
 /// Something that is allowed and yet probably not meant.

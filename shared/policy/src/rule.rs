@@ -1,6 +1,7 @@
 //! A rule of derivation: a condition and what it does to the number.
 
 use crate::expr::Expr;
+use crate::place::Place;
 
 /// Ids that stand for steps of derivation itself.
 pub const RESERVED_IDS: [&str; 4] = ["base", "priority-class", "clamp", "fallback"];
@@ -14,6 +15,8 @@ pub struct Rule {
     pub why: Option<String>,
     /// Whether no later rule is tried once it has matched.
     pub is_final: bool,
+    /// Where it begins in the file.
+    pub(crate) place: Place,
     pub(crate) when: Expr,
     pub(crate) effect: Effect,
 }

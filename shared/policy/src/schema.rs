@@ -25,7 +25,7 @@ impl fmt::Display for FactKind {
         f.write_str(match self {
             Self::Bool => "true or false",
             Self::Int => "a whole number",
-            Self::Number => "a number",
+            Self::Number => "a number with a fraction",
             Self::Text => "text",
         })
     }

@@ -9,35 +9,10 @@ use osprey_model::metadata::{parse_duration, parse_size};
 
 use super::guard::proves;
 use super::hint::{FUNCTIONS, fact_help, function_help, sign, usage};
+use super::kind::{BOOL, INT, TEXT, Type, plural};
 use super::{EXPR_DEPTH_MAX, ExprError, FactRef, Guards, Wanted, presence};
 use crate::problem::PolicyErrorCode as Code;
 use crate::schema::{FactKind, ROOTS, TAGS, WhenAbsent};
-
-/// The type of an expression.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Type {
-    One(FactKind),
-    List(FactKind),
-}
-
-impl Type {
-    fn is_number(self) -> bool {
-        matches!(self, Self::One(FactKind::Int | FactKind::Number))
-    }
-}
-
-impl std::fmt::Display for Type {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::One(kind) => kind.fmt(f),
-            Self::List(_) => f.write_str("a list"),
-        }
-    }
-}
-
-const BOOL: Type = Type::One(FactKind::Bool);
-const INT: Type = Type::One(FactKind::Int);
-const TEXT: Type = Type::One(FactKind::Text);
 
 /// Checks and compiles in place; the facts read, or every mistake.
 pub(super) fn check(
@@ -100,7 +75,7 @@ impl Checker<'_> {
     fn wanted(&mut self, start: usize, wanted: Wanted, found: Option<Type>) {
         let (type_, what, help) = match wanted {
             Wanted::Bool => (BOOL, "a condition", "compare it with something"),
-            Wanted::Int => (INT, "an amount", "an amount is a whole number"),
+            Wanted::Int => (INT, "an amount", "compute with whole numbers"),
         };
         if let Some(found) = found.filter(|found| *found != type_) {
             let message = format!("{what} must be {type_}, not {found}");
@@ -489,13 +464,4 @@ fn is_literal(call: &CallExpr) -> bool {
 
 fn is_zero(node: &IdedExpr) -> bool {
     matches!(&node.expr, Expr::Literal(LiteralValue::Int(number)) if *number.inner() == 0)
-}
-
-fn plural(kind: FactKind) -> &'static str {
-    match kind {
-        FactKind::Bool => "truth values",
-        FactKind::Int => "whole numbers",
-        FactKind::Number => "numbers",
-        FactKind::Text => "texts",
-    }
 }

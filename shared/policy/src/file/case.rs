@@ -12,7 +12,7 @@ use osprey_model::request::SubmitJobRequest;
 use super::rule::Entry;
 use super::section::priority;
 use crate::case::{Case, Want};
-use crate::demand::CODES;
+use crate::door::CODES;
 use crate::document::{Item, Reader, Table};
 use crate::key::MetadataKey;
 use crate::problem::{PolicyErrorCode as Code, did_you_mean};
@@ -46,7 +46,12 @@ pub(super) fn cases<'t>(reader: &mut Reader<'t>, root: &Table<'t>, known: &Known
         let given = table.item("given").and_then(|item| reader.table(&item)).map(|given| facts(reader, &given));
         let want = want(reader, table, known);
         let name = named.map_or_else(String::new, |(_, name)| name);
-        cases.push(Case { name, line: reader.line(table.span.start), given: given.unwrap_or_else(plain_job), want });
+        cases.push(Case {
+            name,
+            line: reader.place(table.span.start).line,
+            given: given.unwrap_or_else(plain_job),
+            want,
+        });
     }
     cases
 }

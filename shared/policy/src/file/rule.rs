@@ -49,7 +49,8 @@ fn rule<'t>(reader: &mut Reader<'t>, table: &Table<'t>, id: String) -> Option<Ru
     let when = reader.required(table, "when", "write `when = \"true\"` for a rule that always matches");
     let when = when.and_then(|item| expression(reader, &item, Wanted::Bool, &Guards::new(), false));
     let effect = effect(reader, table, when.as_ref());
-    Some(Rule { id, why, is_final: is_final.unwrap_or(false), when: when?, effect: effect? })
+    let place = reader.place(table.span.start);
+    Some(Rule { id, why, is_final: is_final.unwrap_or(false), place, when: when?, effect: effect? })
 }
 
 fn effect<'t>(reader: &mut Reader<'t>, table: &Table<'t>, when: Option<&Expr>) -> Option<Effect> {

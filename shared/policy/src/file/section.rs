@@ -51,7 +51,10 @@ fn outside<'t>(reader: &mut Reader<'t>, table: &Table<'t>, key: &str, range: &st
     let message = format!("the {key} {range}");
     match table.item(key) {
         Some(item) => reader.error(&item, PolicyErrorCode::OutOfRange, message, None),
-        None => reader.error_at(table.span.start, &table.path_of(key), PolicyErrorCode::OutOfRange, message, None),
+        None => {
+            let help = Some(format!("that is the default; give `{key}` as well"));
+            reader.error_at(table.span.start, &table.path_of(key), PolicyErrorCode::OutOfRange, message, help);
+        }
     }
 }
 
