@@ -37,9 +37,6 @@ pub const OVERRIDES_CHARACTERS_OURS: usize = 640;
 /// Most characters of a job's name (API reference, `SubmitJob`, `jobName`).
 pub const JOB_NAME_CHARACTERS_MAX: usize = 128;
 
-/// Most characters of a job definition's name, without revision (API reference, `RegisterJobDefinition`).
-pub const DEFINITION_NAME_CHARACTERS_MAX: usize = 128;
-
 /// Most jobs that one job may depend on (user guide, service quotas).
 pub const DEPENDENCIES_MAX: usize = 20;
 
@@ -109,9 +106,6 @@ pub const DURATION_SECONDS_MAX: u64 = i32::MAX as u64;
 
 /// Largest size in bytes, 8 EiB less one: sizes are signed 64-bit numbers in rules.
 pub const SIZE_BYTES_MAX: u64 = i64::MAX as u64;
-
-/// Most characters of a reason that Batch keeps with a cancelled or terminated job (API reference, `CancelJob`).
-pub const CANCEL_REASON_CHARACTERS_MAX: usize = 1_024;
 
 const _: () = assert!(REQUEST_BYTES_OURS < REQUEST_BYTES_MAX && REQUEST_BYTES_MAX < MESSAGE_BYTES_MAX);
 const _: () = assert!(OVERRIDES_CHARACTERS_OURS < OVERRIDES_CHARACTERS_MAX);

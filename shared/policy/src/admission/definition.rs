@@ -14,6 +14,10 @@ pub(super) fn check(
 ) -> Option<Refusal> {
     let name = quote(&request.job_definition);
     match definition {
+        _ if request.job_definition.trim().is_empty() => {
+            let message = "`jobDefinition` is empty; name a job definition, such as `train:3`";
+            Some(Refusal::new(ReasonCode::UnknownDefinition, message))
+        }
         None if is_required => {
             let message = format!("the job definition {name} is not registered; register it or correct the name");
             Some(Refusal::new(ReasonCode::UnknownDefinition, message))

@@ -185,6 +185,16 @@ fn an_unregistered_definition_is_refused_where_one_is_required() {
 }
 
 #[test]
+fn an_empty_definition_is_refused_everywhere() {
+    let command = json!({"jobDefinition": " ", "containerOverrides": {"command": ["sleep", "1"]}});
+    let scene = Scene { definition: None, definition_required: false, ..Scene::with(command) };
+    assert_eq!(
+        scene.refused(),
+        "`jobDefinition` is empty; name a job definition, such as `train:3` (UnknownDefinition)"
+    );
+}
+
+#[test]
 fn without_a_required_definition_the_requests_own_command_runs() {
     let command = json!({"containerOverrides": {"command": ["sleep", "1"]}});
     let scene = Scene { definition: None, definition_required: false, ..Scene::with(command) };

@@ -90,6 +90,11 @@ fn single_members_that_batch_would_refuse() {
             "`timeout.attemptDurationSeconds` must be from 60 to 2147483647 seconds; 59 was given (InvalidTimeout)",
         ),
         (
+            "a time-out beyond 32 bits",
+            json!({"timeout": {"attemptDurationSeconds": 2_147_483_648_u64}}),
+            "`timeout.attemptDurationSeconds` must be from 60 to 2147483647 seconds; 2147483648 was given (InvalidTimeout)",
+        ),
+        (
             "a negative quantity",
             json!({"consumableResourcePropertiesOverride": {"consumableResourceList": [{"consumableResource": "l", "quantity": -1}]}}),
             "`consumableResourcePropertiesOverride.consumableResourceList[0].quantity` must be at least 0; -1 was given (InvalidResource)",
@@ -110,6 +115,7 @@ fn members_at_their_limits_enter() {
         json!({"arrayProperties": {"size": 2}}),
         json!({"arrayProperties": {"size": 10_000}, "tags": {"osprey:array-index": "INDEX"}}),
         json!({"timeout": {"attemptDurationSeconds": 60}}),
+        json!({"timeout": {"attemptDurationSeconds": 2_147_483_647}}),
     ] {
         assert_eq!(Scene::with(members.clone()).admitted(), "a", "{members}");
     }
