@@ -38,14 +38,32 @@ impl LocalBatch {
     /// A ClientException for everything that Batch checks at the door: see [`crate::validate`].
     pub fn submit_job(&self, request: &SubmitJobRequest) -> Result<SubmittedJob, BatchError> {
         validate::request(request)?;
-        self.change(|change| change.submit(request))
+        self.change(|change| {
+            let definition = change.definition_for(request)?;
+            change.submit(request, &definition)
+        })
+    }
+
+    /// Submits a job whose definition needn't be registered: one that isn't stands for an empty container, so that
+    /// the request's own command runs. AWS has nothing like it; it is for whoever has one machine and no registry.
+    ///
+    /// # Errors
+    /// As [`Self::submit_job`], but for an unknown definition.
+    pub fn submit_unregistered(&self, request: &SubmitJobRequest) -> Result<SubmittedJob, BatchError> {
+        validate::request(request)?;
+        self.change(|change| {
+            let definition = match change.find_definition(&request.job_definition)? {
+                Some(_) => change.definition_for(request)?,
+                None => change.empty_definition(&request.job_definition),
+            };
+            change.submit(request, &definition)
+        })
     }
 }
 
 impl Change<'_> {
-    fn submit(&self, request: &SubmitJobRequest) -> Result<SubmittedJob, BatchError> {
+    fn submit(&self, request: &SubmitJobRequest, definition: &JobDefinition) -> Result<SubmittedJob, BatchError> {
         let queue = self.queue_for(request)?;
-        let definition = self.definition_for(request)?;
         let order = match queue.scheduling_policy_arn {
             Some(_) => QueueOrder::FairShare,
             None => QueueOrder::Fifo,
@@ -59,8 +77,8 @@ impl Change<'_> {
         let links = self.links(request)?;
 
         let id = uuid::Uuid::new_v4().to_string();
-        let spec = self.put_spec(request, &definition)?;
-        let mut job = self.row(&id, request, &definition, &queue, need);
+        let spec = self.put_spec(request, definition)?;
+        let mut job = self.row(&id, request, definition, &queue, need);
         job.spec = spec;
         job.priority = (order == QueueOrder::FairShare).then(|| overriding.or(of_definition)).flatten();
         let whole = links.iter().filter(|link| !link.is_per_child());
@@ -102,6 +120,20 @@ impl Change<'_> {
             return Ok(definition);
         };
         Err(BatchError::client(format!("The local Batch does not run {what}; submit a container job")))
+    }
+
+    /// What an unregistered definition stands for.
+    fn empty_definition(&self, asked: &str) -> JobDefinition {
+        let name = crate::arn::name_of(asked);
+        let (name, revision) = name.split_once(':').unwrap_or((name, "1"));
+        let revision = revision.parse().unwrap_or(1);
+        JobDefinition {
+            job_definition_name: name.to_owned(),
+            revision,
+            job_definition_arn: self.arns().definition(name, i64::from(revision)),
+            kind: "container".to_owned(),
+            ..JobDefinition::default()
+        }
     }
 
     fn put_spec(&self, request: &SubmitJobRequest, definition: &JobDefinition) -> Result<i64, BatchError> {

@@ -72,7 +72,8 @@ impl LocalBatchPorts {
         if now > call.not_after {
             return Err(SubmitError::NotSent(format!("it is {now}, and the claim holds until {}", call.not_after)));
         }
-        match self.batch.submit_job(&call.request) {
+        // Whether a definition must be registered was decided at the door.
+        match self.batch.submit_unregistered(&call.request) {
             Ok(job) => Ok(BatchJobId::new(job.job_id)),
             Err(error) => Err(submit_error(error)),
         }
