@@ -105,3 +105,7 @@ impl Want {
         failures
     }
 }
+
+#[cfg(test)]
+#[path = "case_tests.rs"]
+mod tests;

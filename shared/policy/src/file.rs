@@ -77,3 +77,20 @@ fn syntax(mut reader: Reader<'_>, errors: &[toml::de::Error]) -> Vec<PolicyError
     reader.errors.dedup_by_key(|error| error.line);
     reader.errors
 }
+
+/// Every key of every table, for the documentation's test.
+#[cfg(test)]
+pub(crate) fn keys() -> Vec<&'static str> {
+    use section::{ADMISSION_KEYS, DERIVE_KEYS, ORDER_KEYS, REQUEUE_KEYS};
+    let tables: [&[&str]; 8] = [
+        &DERIVE_KEYS,
+        &rule::KEYS,
+        &tier::KEYS,
+        &REQUEUE_KEYS,
+        &ADMISSION_KEYS,
+        &ORDER_KEYS,
+        &case::GIVEN,
+        &case::WANTED,
+    ];
+    tables.concat()
+}

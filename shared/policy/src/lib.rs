@@ -9,6 +9,8 @@
 pub mod admission;
 pub mod case;
 mod derivation;
+#[cfg(test)]
+mod documentation_tests;
 mod document;
 mod door;
 mod expr;

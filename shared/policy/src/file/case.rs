@@ -11,9 +11,10 @@ use osprey_model::request::SubmitJobRequest;
 
 use super::rule::Entry;
 use super::section::priority;
+use super::tier::tier_help;
 use crate::case::{Case, Want};
-use crate::door::CODES;
 use crate::document::{Item, Reader, Table};
+use crate::door::CODES;
 use crate::key::MetadataKey;
 use crate::problem::{PolicyErrorCode as Code, did_you_mean};
 use crate::rules::{DeriveRules, Tier};
@@ -26,8 +27,11 @@ pub(super) struct Known<'a> {
 }
 
 /// Keys of `given` besides metadata.
-const GIVEN: [&str; 10] =
+pub(super) const GIVEN: [&str; 10] =
     ["gpus", "vcpus", "memory_mib", "nodes", "array_size", "name", "definition", "tags", "lineage", "now"];
+
+/// Keys of `want`.
+pub(super) const WANTED: [&str; 5] = ["priority", "tier", "rules", "refused", "admitted"];
 
 /// The time of a test that gives none: a Thursday, 00:00 UTC. Tests come out the same on any day.
 const NOW: &str = "2026-01-01T00:00:00Z";
@@ -210,7 +214,7 @@ fn want<'t>(reader: &mut Reader<'t>, table: &Table<'t>, known: &Known<'_>) -> Wa
         }
         return want;
     };
-    reader.known_keys(&wanted, &["priority", "tier", "rules", "refused", "admitted"]);
+    reader.known_keys(&wanted, &WANTED);
     want.priority = wanted.item("priority").and_then(|item| priority(reader, &item));
     want.tier = wanted.item("tier").and_then(|item| tier(reader, &item, known));
     want.rules = wanted.item("rules").map(|item| rule_ids(reader, &item, known)).unwrap_or_default();
@@ -256,8 +260,8 @@ fn vacuous<'t>(reader: &mut Reader<'t>, table: &Table<'t>, message: &str) {
 fn tier<'t>(reader: &mut Reader<'t>, item: &Item<'t>, known: &Known<'_>) -> Option<TierName> {
     let name = reader.text(item)?;
     if !known.tiers.iter().any(|tier| tier.name.as_str() == name) {
-        let help = did_you_mean(name, known.tiers.iter().map(|tier| tier.name.as_str()));
-        reader.error(item, Code::UnknownTier, format!("unknown tier {}", quote(name)), help);
+        let help = tier_help(name, known.tiers);
+        reader.error(item, Code::UnknownTier, format!("unknown tier {}", quote(name)), Some(help));
     }
     Some(TierName::new(name))
 }

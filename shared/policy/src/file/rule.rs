@@ -8,7 +8,7 @@ use crate::problem::PolicyErrorCode;
 use crate::rule::{Effect, RESERVED_IDS, Rule};
 use crate::rules::PRIORITY_MAX;
 
-const KEYS: [&str; 7] = ["id", "why", "when", "add", "set", "amount", "final"];
+pub(super) const KEYS: [&str; 7] = ["id", "why", "when", "add", "set", "amount", "final"];
 
 /// A rule as far as it could be read: tests may name it even when its condition is wrong.
 pub(super) struct Entry {

@@ -7,6 +7,21 @@ use crate::key::MetadataKey;
 use crate::problem::{PolicyErrorCode, did_you_mean};
 use crate::rules::{AdmissionRules, DeriveRules, OrderRules, PRIORITY_MAX, RequeueRules};
 
+pub(super) const DERIVE_KEYS: [&str; 4] = ["base", "floor", "ceiling", "fallback"];
+pub(super) const REQUEUE_KEYS: [&str; 9] = [
+    "failures_max",
+    "interruptions_max",
+    "base",
+    "cap",
+    "jitter",
+    "on_demand_after",
+    "memory_growth",
+    "memory_cap_mib",
+    "dependency_grace",
+];
+pub(super) const ADMISSION_KEYS: [&str; 3] = ["require", "array_width_max", "duration_max"];
+pub(super) const ORDER_KEYS: [&str; 1] = ["dive_above"];
+
 /// Sets a field when its key is there and its value is good; else the default stays.
 fn set<'t, T>(
     reader: &mut Reader<'t>,
@@ -27,7 +42,7 @@ pub(super) fn priority<'t>(reader: &mut Reader<'t>, item: &Item<'t>) -> Option<u
 
 pub(super) fn derive<'t>(reader: &mut Reader<'t>, root: &Table<'t>) -> DeriveRules {
     let mut rules = DeriveRules::default();
-    let Some(table) = reader.section(root, "derive", &["base", "floor", "ceiling", "fallback"]) else { return rules };
+    let Some(table) = reader.section(root, "derive", &DERIVE_KEYS) else { return rules };
     set(reader, &table, "floor", priority, &mut rules.floor);
     set(reader, &table, "ceiling", priority, &mut rules.ceiling);
     set(reader, &table, "base", priority, &mut rules.base);
@@ -59,19 +74,8 @@ fn outside<'t>(reader: &mut Reader<'t>, table: &Table<'t>, key: &str, range: &st
 }
 
 pub(super) fn requeue<'t>(reader: &mut Reader<'t>, root: &Table<'t>) -> RequeueRules {
-    const KEYS: [&str; 9] = [
-        "failures_max",
-        "interruptions_max",
-        "base",
-        "cap",
-        "jitter",
-        "on_demand_after",
-        "memory_growth",
-        "memory_cap_mib",
-        "dependency_grace",
-    ];
     let mut rules = RequeueRules::default();
-    let Some(table) = reader.section(root, "requeue", &KEYS) else { return rules };
+    let Some(table) = reader.section(root, "requeue", &REQUEUE_KEYS) else { return rules };
     set(reader, &table, "failures_max", Reader::count, &mut rules.failures_max);
     set(reader, &table, "interruptions_max", Reader::count, &mut rules.interruptions_max);
     set(reader, &table, "base", Reader::duration_ms, &mut rules.base_ms);
@@ -93,8 +97,7 @@ pub(super) fn requeue<'t>(reader: &mut Reader<'t>, root: &Table<'t>) -> RequeueR
 
 pub(super) fn admission<'t>(reader: &mut Reader<'t>, root: &Table<'t>) -> AdmissionRules {
     let mut rules = AdmissionRules::default();
-    let keys = ["require", "array_width_max", "duration_max"];
-    let Some(table) = reader.section(root, "admission", &keys) else { return rules };
+    let Some(table) = reader.section(root, "admission", &ADMISSION_KEYS) else { return rules };
     if let Some(item) = table.item("require") {
         rules.require = required_keys(reader, &item);
     }
@@ -125,7 +128,7 @@ fn required_keys<'t>(reader: &mut Reader<'t>, item: &Item<'t>) -> Vec<MetadataKe
 
 pub(super) fn order<'t>(reader: &mut Reader<'t>, root: &Table<'t>) -> OrderRules {
     let mut rules = OrderRules::default();
-    let Some(table) = reader.section(root, "order", &["dive_above"]) else { return rules };
+    let Some(table) = reader.section(root, "order", &ORDER_KEYS) else { return rules };
     set(reader, &table, "dive_above", priority, &mut rules.dive_above);
     rules
 }

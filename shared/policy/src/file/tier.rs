@@ -1,7 +1,7 @@
 //! `[[tier]]`.
 
 use osprey_model::id::TierName;
-use osprey_model::message::words::quote;
+use osprey_model::message::words::{all_of, quote};
 use osprey_model::pool::CapacityType;
 
 use super::section::priority;
@@ -9,7 +9,7 @@ use crate::document::{Item, Reader, Table};
 use crate::problem::{PolicyErrorCode, did_you_mean};
 use crate::rules::{DeriveRules, Takes, Tier};
 
-const KEYS: [&str; 14] = [
+pub(super) const KEYS: [&str; 14] = [
     "name",
     "at_least",
     "takes",
@@ -216,13 +216,18 @@ fn victims<'t>(reader: &mut Reader<'t>, table: &Table<'t>, tier: &Tier, tiers: &
     }
 }
 
+/// The way out of an unknown tier.
+pub(super) fn tier_help(name: &str, tiers: &[Tier]) -> String {
+    let names = || tiers.iter().map(|tier| tier.name.as_str());
+    did_you_mean(name, names()).unwrap_or_else(|| format!("the tiers are {}", all_of(names())))
+}
+
 type Fault = (PolicyErrorCode, String, Option<String>);
 
 fn victim(tier: &Tier, name: &str, tiers: &[Tier], seen: &[&str]) -> Option<Fault> {
     let quoted = quote(name);
     let Some(other) = tiers.iter().find(|other| other.name.as_str() == name) else {
-        let help = did_you_mean(name, tiers.iter().map(|tier| tier.name.as_str()));
-        return Some((PolicyErrorCode::UnknownTier, format!("unknown tier {quoted}"), help));
+        return Some((PolicyErrorCode::UnknownTier, format!("unknown tier {quoted}"), Some(tier_help(name, tiers))));
     };
     if seen.contains(&name) {
         return Some((PolicyErrorCode::Duplicate, format!("{quoted} is listed twice"), None));
