@@ -198,3 +198,21 @@ fn a_file_held_by_another_writer_for_too_long_is_a_throttle() {
     other.execute_batch("ROLLBACK").unwrap();
     assert_eq!(bench.store.write(&[put(due("a", "1"))]), Ok(()));
 }
+
+#[test]
+fn a_page_that_starts_outside_its_bounds_keeps_inside_them() {
+    let store = Bench::new().store;
+    for at in ["1", "2", "3", "4"] {
+        store.write(&[put(due(at, at))]).unwrap();
+    }
+    let ask = |newest_first, after: &str| {
+        let after = Some((after.to_owned(), Key::new("p", after)));
+        let (from, to) = (Some("2".to_owned()), Some("3".to_owned()));
+        let partition = "due".to_owned();
+        let query = IndexQuery { index: Index::Due, partition, from, to, newest_first, after, limit: 10 };
+        store.query_index(&query).unwrap().entries.into_iter().map(|(at, _)| at).collect::<Vec<_>>()
+    };
+    assert_eq!(ask(false, "1"), ["2", "3"]);
+    assert_eq!(ask(true, "4"), ["3", "2"]);
+    assert_eq!(ask(false, "4"), [""; 0]);
+}
