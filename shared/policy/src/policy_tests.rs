@@ -271,3 +271,32 @@ dive_above = 900
     assert_eq!(policy.order(), &OrderRules { dive_above: 900 });
     assert_eq!(policy.derive_rules(), &DeriveRules { base: 100, floor: 10, ceiling: 2000, fallback: 200 });
 }
+
+proptest::proptest! {
+    #[test]
+    fn no_text_breaks_the_loader(text in ".{0,200}") {
+        let _ = Policy::load(&text);
+    }
+
+    /// A slip of the hand anywhere in the default policy: a piece cut out, another put in.
+    #[test]
+    fn no_slip_breaks_the_loader(
+        from in 0..DEFAULT.len(), length in 0_usize..40,
+        put in proptest::sample::select(vec!["", "\"", "'", "[", "]", "[[rule]]\n", "=", "{", "}", "\n", "5", "-1", "true", "x = 1\n", "é"]),
+    ) {
+        let cut = |end: usize| DEFAULT.get(end.min(DEFAULT.len())..).unwrap_or("");
+        let text = format!("{}{put}{}", DEFAULT.get(..from).unwrap_or(""), cut(from + length));
+        if let Err(errors) = Policy::load(&text) {
+            proptest::prop_assert!(!errors.is_empty());
+            let places: Vec<_> = errors.iter().map(|error| (error.line, error.column)).collect();
+            proptest::prop_assert!(places.is_sorted());
+        }
+    }
+}
+
+/// A policy is read once and shared by whatever runs side by side.
+#[test]
+fn a_policy_may_be_shared() {
+    fn shared<T: Send + Sync>() {}
+    shared::<Policy>();
+}

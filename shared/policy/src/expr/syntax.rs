@@ -1,13 +1,13 @@
 //! Sentences for expressions that can't be read. The parser speaks of tokens; people write `=` for `==`.
 
 use cel::ParseErrors;
+use osprey_model::message::words::quote;
 
 use super::ExprError;
 use crate::problem::PolicyErrorCode;
 
 /// What people write for what they mean.
-const SLIPS: [(&str, &str); 9] = [
-    ("= ", "write `==` to compare"),
+const SLIPS: [(&str, &str); 8] = [
     ("=", "write `==` to compare"),
     ("=>", "write `>=`"),
     ("=<", "write `<=`"),
@@ -20,7 +20,11 @@ const SLIPS: [(&str, &str); 9] = [
 
 /// The first mistake; those behind it are mostly its echo.
 pub(super) fn error(text: &str, errors: &ParseErrors) -> ExprError {
-    let Some(first) = errors.errors.first() else { return at(0, "the expression can't be read".to_owned(), None) };
+    // What the parser makes of a broken piece stands before the place where it broke.
+    let broken = errors.errors.iter().find(|error| error.msg.starts_with("Syntax error"));
+    let Some(first) = broken.or(errors.errors.first()) else {
+        return at(0, "the expression can't be read".to_owned(), None);
+    };
     let offset = offset_of(text, first.pos);
     if first.msg.contains("Recursion limit") {
         let message = "the expression is nested too deeply".to_owned();
@@ -35,26 +39,25 @@ fn describe(text: &str, offset: usize, raw: &str) -> ExprError {
     if text.trim().is_empty() {
         return at(0, "the expression is empty".to_owned(), Some("write `true` for always".to_owned()));
     }
-    if rest.trim().is_empty() || raw.starts_with("Incomplete") {
+    if rest.trim().is_empty() {
         return at(text.trim_end().len(), "the expression ends too early".to_owned(), None);
     }
     if raw.contains("literal") {
-        return at(offset, format!("`{}` is no number that fits", word(rest)), None);
+        return at(offset, format!("{} is no number that fits", quote(word(rest))), None);
     }
     if rest.starts_with(['\'', '"']) && raw.contains("token recognition") {
         return at(offset, "a text without its closing quote, or with an unknown escape".to_owned(), None);
     }
     let found = word(rest);
     let slip = if word_before(text, offset) == "not" { Some("write `!` for not") } else { slip(text, offset, found) };
-    at(offset, format!("unexpected `{found}`"), slip.map(ToOwned::to_owned))
+    at(offset, format!("unexpected {}", quote(found)), slip.map(ToOwned::to_owned))
 }
 
 fn slip(text: &str, offset: usize, found: &str) -> Option<&'static str> {
     let before = text.get(..offset).and_then(|before| before.chars().next_back());
-    // `a === b` stumbles over its third sign, and `a <> b` over its second.
+    // `a <> b` stumbles over its second sign.
     match found {
         ">" if before != Some('<') => None,
-        "=" if before == Some('=') => Some("write `==` to compare"),
         _ => SLIPS.iter().find(|(wrong, _)| *wrong == found).map(|(_, help)| *help),
     }
 }

@@ -170,6 +170,10 @@ fn mistakes_are_told_with_their_place_and_a_way_out() {
         ("", Code::ExprSyntax, 0, "the expression is empty", some("write `true` for always")),
         ("job.gpus >", Code::ExprSyntax, 10, "the expression ends too early", None),
         ("(job.gpus > 1", Code::ExprSyntax, 13, "the expression ends too early", None),
+        ("(true ? 1) == 1", Code::ExprSyntax, 9, "unexpected `)`", None),
+        ("true ? 1", Code::ExprSyntax, 8, "the expression ends too early", None),
+        ("job.gpus <> 1", Code::ExprSyntax, 10, "unexpected `>`", some("write `!=` for unequal")),
+        ("for == 1", Code::ExprSyntax, 0, "unexpected `for`", None),
         ("job.team == 'a", Code::ExprSyntax, 12, "a text without its closing quote, or with an unknown escape", None),
         (
             "job.gpus > 99999999999999999999",

@@ -162,42 +162,43 @@ fn duplicates<'t>(reader: &mut Reader<'t>, table: &Table<'t>, tier: &Tier, befor
 
 /// Thresholds fall from tier to tier, and the last is at most the floor, so that every number has one tier.
 fn thresholds<'t>(reader: &mut Reader<'t>, tables: &[Table<'t>], tiers: &[Tier], derive: &DeriveRules) {
-    let mut last: Option<(&Tier, u32)> = None;
-    for (table, tier) in tables.iter().zip(tiers) {
-        let (Some(item), Takes::AtLeast(number)) = (table.item("at_least"), tier.takes) else { continue };
-        if let Some((above, limit)) = last.filter(|(_, limit)| number >= *limit) {
-            let message = format!("{number} isn't below {limit} of the tier {} above", quote(above.name.as_str()));
-            let help = Some("list tiers from the highest number to the lowest".to_owned());
-            reader.error(&item, PolicyErrorCode::TierOrder, message, help);
+    let with_threshold = tables.iter().zip(tiers).filter_map(|(table, tier)| {
+        let number = tier.at_least()?;
+        Some((table.item("at_least")?, tier, number))
+    });
+    let with_threshold: Vec<_> = with_threshold.collect();
+    for pair in with_threshold.windows(2) {
+        if let [(_, above, limit), (item, _, number)] = pair {
+            falls(reader, item, *number, above, *limit);
         }
-        last = Some((tier, number));
     }
-    let Some((_, lowest)) = last else {
-        if let Some(table) = tables.first() {
-            let message = "no tier takes jobs that aren't preemptible".to_owned();
-            reader.error_at(
-                table.span.start,
-                "tier",
-                PolicyErrorCode::TierOrder,
-                message,
-                Some("give one `at_least = 0`".to_owned()),
-            );
-        }
-        return;
-    };
-    let lowest_of_all = tiers.iter().filter_map(Tier::at_least).min().unwrap_or(lowest);
-    if lowest_of_all > derive.floor {
-        let index = tiers.iter().position(|tier| tier.at_least() == Some(lowest_of_all)).unwrap_or(0);
-        let item = tables.get(index).and_then(|table| table.item("at_least"));
-        let message = format!("no tier takes the numbers from {} to {}", derive.floor, lowest_of_all - 1);
-        if let Some(item) = item {
-            reader.error(
-                &item,
-                PolicyErrorCode::TierOrder,
-                message,
-                Some("lower the last tier or raise the floor".to_owned()),
-            );
-        }
+    match with_threshold.iter().min_by_key(|(_, _, number)| *number) {
+        Some((item, _, lowest)) => reaches(reader, item, *lowest, derive.floor),
+        None => nobody(reader, tables),
+    }
+}
+
+fn falls<'t>(reader: &mut Reader<'t>, item: &Item<'t>, number: u32, above: &Tier, limit: u32) {
+    if number >= limit {
+        let message = format!("{number} isn't below {limit} of the tier {} above", quote(above.name.as_str()));
+        let help = Some("list tiers from the highest number to the lowest".to_owned());
+        reader.error(item, PolicyErrorCode::TierOrder, message, help);
+    }
+}
+
+fn reaches<'t>(reader: &mut Reader<'t>, item: &Item<'t>, lowest: u32, floor: u32) {
+    if lowest > floor {
+        let message = format!("no tier takes the numbers from {floor} to {}", lowest - 1);
+        let help = Some("lower the last tier or raise the floor".to_owned());
+        reader.error(item, PolicyErrorCode::TierOrder, message, help);
+    }
+}
+
+fn nobody<'t>(reader: &mut Reader<'t>, tables: &[Table<'t>]) {
+    if let Some(table) = tables.first() {
+        let message = "no tier takes jobs that aren't preemptible".to_owned();
+        let help = Some("give one `at_least = 0`".to_owned());
+        reader.error_at(table.span.start, "tier", PolicyErrorCode::TierOrder, message, help);
     }
 }
 
