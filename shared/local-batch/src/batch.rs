@@ -1,5 +1,7 @@
 //! The local Batch itself: a state directory, opened.
 
+use std::fs::File;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -33,12 +35,16 @@ impl LocalBatch {
     /// # Errors
     /// One sentence each for a directory that can't be written, a full disk, and a database of a newer version.
     pub fn open(dir: &Path, options: Options) -> Result<Self, OpenError> {
-        let io = |error: std::io::Error| OpenError::io(dir, &error);
-        let jobs = dir.join("batch").join("jobs");
-        std::fs::create_dir_all(&jobs).map_err(io)?;
+        let asked = dir;
+        let io = |error: std::io::Error| OpenError::io(asked, &error);
+        std::fs::create_dir_all(dir).map_err(io)?;
         let dir = dir.canonicalize().map_err(io)?;
         let jobs = dir.join("batch").join("jobs");
-        let store = Store::open(&dir, &dir.join("batch.db"))?;
+        let file = dir.join("batch.db");
+        // Requests and logs may hold secrets: both are for this user alone.
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&jobs).map_err(io)?;
+        File::options().create(true).append(true).mode(0o600).open(&file).map_err(io)?;
+        let store = Store::open(&dir, &file)?;
         let working_directory = match &options.working_directory {
             Some(directory) => directory.clone(),
             None => std::env::current_dir().map_err(io)?,
@@ -85,3 +91,7 @@ impl LocalBatch {
         self.inner.store.read(|db| f(Change { db, now_ms: options.clock.now_ms(), options }))
     }
 }
+
+#[cfg(test)]
+#[path = "batch_tests.rs"]
+mod tests;

@@ -23,7 +23,7 @@ use crate::observe::{Care, Seen, look};
 use crate::process::Identity;
 
 /// How often live attempts are looked at.
-const LIVE_POLL: Duration = Duration::from_millis(4);
+const LIVE_POLL: Duration = Duration::from_millis(2);
 /// How often calls of other processes are looked for.
 const IDLE_POLL: Duration = Duration::from_millis(20);
 /// How often the processes of live attempts are looked at, and not only their files.
@@ -69,7 +69,7 @@ impl LocalBatch {
         let path = self.inner.dir.join("batch").join("engine.lock");
         let lock = File::options().create(true).truncate(false).write(true).open(&path);
         let lock = lock.map_err(|error| EngineError::io(format!("`{}` can't be opened", path.display()), &error))?;
-        match lock.try_lock() {
+        match patiently(&lock) {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
                 return Err(EngineError::AlreadyRunning { dir: self.inner.dir.clone() });
@@ -78,7 +78,7 @@ impl LocalBatch {
                 return Err(EngineError::io(format!("`{}` can't be locked", path.display()), &error));
             }
         }
-        self.inner.changed.store(true, Ordering::Release);
+        self.change(|change| change.take_over())?;
         Ok(Engine {
             batch: self.clone(),
             _lock: lock,
@@ -90,6 +90,19 @@ impl LocalBatch {
             next_thorough: Instant::now(),
         })
     }
+}
+
+/// Takes the lock, trying for a moment: a child that a dying engine was just starting holds it until its program is
+/// loaded.
+fn patiently(lock: &File) -> Result<(), TryLockError> {
+    const TRIES_MAX: u32 = 25;
+    for _ in 1..TRIES_MAX {
+        match lock.try_lock() {
+            Err(TryLockError::WouldBlock) => std::thread::sleep(IDLE_POLL),
+            other => return other,
+        }
+    }
+    lock.try_lock()
 }
 
 impl Engine {
@@ -117,6 +130,7 @@ impl Engine {
     /// # Errors
     /// Failures of the store; nothing is lost, and the next tick goes on.
     pub fn tick(&mut self) -> Result<Duration, EngineError> {
+        let started = Instant::now();
         self.leaving.retain_mut(|child| matches!(child.try_wait(), Ok(None)));
         let mut live = self.live()?;
         let care = self.care();
@@ -131,7 +145,8 @@ impl Engine {
             self.launch(&live)?;
         }
         self.forget_ended(&live);
-        Ok(self.until_due(&live))
+        // At most half of one core goes into looking.
+        Ok(self.until_due(&live).max(started.elapsed()))
     }
 
     fn inner(&self) -> &Inner {
@@ -259,8 +274,17 @@ impl Engine {
             return Ok(false);
         }
         self.data_version = version;
-        while self.cycle()? {}
-        Ok(true)
+        loop {
+            match self.cycle() {
+                Ok(true) => {}
+                Ok(false) => return Ok(true),
+                Err(error) => {
+                    // What called for the cycle still does.
+                    self.inner().changed.store(true, Ordering::Release);
+                    return Err(error);
+                }
+            }
+        }
     }
 
     /// One transaction: admit, then one scheduling cycle. Answers whether there is more to do at once.

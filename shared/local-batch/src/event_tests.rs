@@ -78,7 +78,7 @@ impl Stage {
         Self { batch, dir }
     }
 
-    pub fn submit(&self, change: Value) -> String {
+    pub fn submit(&self, change: &Value) -> String {
         let mut body = json!({
             "jobName": "train-step-3", "jobQueue": "tier-low-spot", "jobDefinition": "train",
             "shareIdentifier": "TeamA", "schedulingPriorityOverride": 4200, "propagateTags": true,
@@ -128,8 +128,7 @@ impl Stage {
 
     fn last_event_of(&self, id: &str) -> Value {
         let events = self.batch.fetch_events(1_000).unwrap();
-        let of_job = events.into_iter().filter(|event| event.body["detail"]["jobId"] == id);
-        of_job.last().unwrap().body
+        events.into_iter().rfind(|event| event.body["detail"]["jobId"] == id).unwrap().body
     }
 }
 
@@ -179,15 +178,15 @@ fn check(name: &str, event: &Value) {
 #[test]
 fn events_of_jobs_that_end_by_themselves_are_those_of_the_samples() {
     let stage = Stage::new("ends");
-    let id = stage.submit(json!({}));
+    let id = stage.submit(&json!({}));
     stage.play(None, &Outcome::Code(0));
     check("succeeded", &stage.last_event_of(&id));
 
-    let id = stage.submit(json!({}));
+    let id = stage.submit(&json!({}));
     stage.play(None, &Outcome::Signal(9));
     check("out-of-memory", &stage.last_event_of(&id));
 
-    let id = stage.submit(json!({}));
+    let id = stage.submit(&json!({}));
     stage.play(None, &Outcome::NotStarted("no space left on device".to_owned()));
     let mut event = stage.last_event_of(&id);
     for container in ["/detail/container/reason", "/detail/attempts/0/container/reason"] {
@@ -198,7 +197,7 @@ fn events_of_jobs_that_end_by_themselves_are_those_of_the_samples() {
     }
     check("start-failure", &event);
 
-    let id = stage.submit(json!({"containerOverrides": {"environment": [{"name": "X", "value": "y".repeat(9_000)}]}}));
+    let id = stage.submit(&json!({"containerOverrides": {"environment": [{"name": "X", "value": "y".repeat(9_000)}]}}));
     stage.cycle();
     let mut event = stage.last_event_of(&id);
     event["detail"]["container"]["environment"] = json!([]);
@@ -210,22 +209,22 @@ fn events_of_jobs_that_end_by_themselves_are_those_of_the_samples() {
 #[test]
 fn events_of_jobs_that_are_stopped_are_those_of_the_samples() {
     let stage = Stage::new("stops");
-    let id = stage.submit(json!({}));
+    let id = stage.submit(&json!({}));
     let reason = "PREEMPTED by=descheduler for=9b1e77aa-0000-4000-8000-000000000001 gen=1";
     stage.cycle();
     stage.batch.terminate_job(&id, reason).unwrap();
     stage.play(Some((StopCause::Terminated, reason)), &Outcome::Signal(9));
     check("terminated", &stage.last_event_of(&id));
 
-    let id = stage.submit(json!({}));
+    let id = stage.submit(&json!({}));
     stage.batch.cancel_job(&id, "superseded by newer submission").unwrap();
     check("cancelled", &stage.last_event_of(&id));
 
-    let id = stage.submit(json!({"timeout": {"attemptDurationSeconds": 3600}}));
+    let id = stage.submit(&json!({"timeout": {"attemptDurationSeconds": 3600}}));
     stage.play(Some((StopCause::TimedOut, "Job attempt duration exceeded timeout")), &Outcome::Signal(9));
     check("timeout", &stage.last_event_of(&id));
 
-    let id = stage.submit(json!({}));
+    let id = stage.submit(&json!({}));
     let lost = Some((StopCause::HostLost, "Host EC2 (instance i-0737c70432d64f82a) terminated."));
     stage.play(lost, &Outcome::Code(0));
     check("requeued", &stage.last_event_of(&id));
@@ -233,8 +232,8 @@ fn events_of_jobs_that_are_stopped_are_those_of_the_samples() {
     stage.play(lost, &Outcome::Signal(9));
     check("spot-reclaim", &stage.last_event_of(&id));
 
-    let upstream = stage.submit(json!({}));
-    let id = stage.submit(json!({"dependsOn": [{"jobId": upstream}]}));
+    let upstream = stage.submit(&json!({}));
+    let id = stage.submit(&json!({"dependsOn": [{"jobId": upstream}]}));
     stage.batch.cancel_job(&upstream, "not needed").unwrap();
     let mut event = stage.last_event_of(&id);
     event["detail"]["dependsOn"][0]["jobId"] = json!("5d2b5c3e-1f0a-4a55-9d4b-000000000006");
@@ -244,7 +243,7 @@ fn events_of_jobs_that_are_stopped_are_those_of_the_samples() {
 #[test]
 fn events_of_arrays_are_those_of_the_samples() {
     let stage = Stage::new("arrays");
-    let id = stage.submit(json!({
+    let id = stage.submit(&json!({
         "arrayProperties": {"size": 10}, "retryStrategy": {"attempts": 1, "evaluateOnExit": [
             {"onStatusReason": "Host EC2*", "action": "RETRY"}, {"onReason": "*", "action": "EXIT"}]}
     }));

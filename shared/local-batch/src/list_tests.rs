@@ -25,9 +25,9 @@ fn asked(status: Option<&str>, filter: Option<(&str, &str)>) -> ListJobsRequest 
 fn filters_see_what_batchs_filters_see() {
     let stage = Stage::new("list");
     for (name, share) in [("alpha", "TeamA"), ("Beta-1", "TeamB"), ("beta-2", "TeamA"), ("b_ta", "Other")] {
-        stage.submit(json!({"jobName": name, "shareIdentifier": share}));
+        stage.submit(&json!({"jobName": name, "shareIdentifier": share}));
     }
-    stage.submit(json!({"jobName": "array", "arrayProperties": {"size": 2}}));
+    stage.submit(&json!({"jobName": "array", "arrayProperties": {"size": 2}}));
     let list = |status, filter| names(&stage.batch.list_jobs(&asked(status, filter)).unwrap());
     assert_eq!(list(None, None), "", "running jobs are the default");
     assert_eq!(list(Some("SUBMITTED"), None), "array b_ta beta-2 Beta-1 alpha", "newest first, no children");
@@ -65,7 +65,7 @@ fn filters_see_what_batchs_filters_see() {
 #[test]
 fn pages_follow_each_other_without_gap_or_repeat() {
     let stage = Stage::new("pages");
-    (0..7).for_each(|n| drop(stage.submit(json!({"jobName": n.to_string()}))));
+    (0..7).for_each(|n| drop(stage.submit(&json!({"jobName": n.to_string()}))));
     let mut request = ListJobsRequest { max_results: Some(3), ..asked(Some("SUBMITTED"), None) };
     let mut pages = Vec::new();
     loop {

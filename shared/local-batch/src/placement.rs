@@ -6,7 +6,7 @@ use rusqlite::params;
 use crate::arn::name_of;
 use crate::attempt::AttemptRow;
 use crate::change::Change;
-use crate::environment::{NodeRow, State};
+use crate::environment::NodeRow;
 use crate::error::BatchError;
 use crate::job::JobRow;
 use crate::queue::{FairShare, JobQueue};
@@ -15,7 +15,7 @@ use crate::schedule::{self, Candidate, Node, Queue, Share};
 use crate::share::weight;
 
 /// Most jobs of one share that one cycle looks at; when all of them start, another cycle follows at once.
-const WINDOW: usize = 256;
+const WINDOW: usize = 32;
 
 impl Change<'_> {
     /// Runs a cycle. Answers whether another one should follow at once.
@@ -66,31 +66,23 @@ impl Change<'_> {
         node
     }
 
+    /// A disabled queue takes no new jobs, but those that it has still run.
     fn queue_view(&self, queue: &JobQueue, names: &[String]) -> Result<Queue, BatchError> {
-        let mut view = Queue::default();
-        if queue.state == State::Enabled || self.has_runnable(&queue.job_queue_name)? {
-            let position = |name: &str| names.iter().position(|known| known == name);
-            let order = queue.compute_environment_order.iter();
-            view.environments = order.filter_map(|entry| position(name_of(&entry.compute_environment))).collect();
-            view.shares = match &queue.scheduling_policy_arn {
-                None => self.fifo(&queue.job_queue_name)?,
-                Some(policy) => {
-                    let policy = self.policy(name_of(policy))?.unwrap_or_default();
-                    self.shares(&queue.job_queue_name, &policy)?
-                }
-            };
-        }
-        Ok(view)
-    }
-
-    fn has_runnable(&self, queue: &str) -> rusqlite::Result<bool> {
-        self.db
-            .prepare_cached("SELECT EXISTS (SELECT 1 FROM job WHERE queue = ?1 AND status = 'RUNNABLE')")?
-            .query_row(params![queue], |row| row.get(0))
+        let position = |name: &str| names.iter().position(|known| known == name);
+        let order = queue.compute_environment_order.iter();
+        let environments = order.filter_map(|entry| position(name_of(&entry.compute_environment))).collect();
+        let shares = match &queue.scheduling_policy_arn {
+            None => self.fifo(&queue.job_queue_name)?,
+            Some(policy) => {
+                let policy = self.policy(name_of(policy))?.unwrap_or_default();
+                self.shares(&queue.job_queue_name, &policy)?
+            }
+        };
+        Ok(Queue { environments, shares })
     }
 
     fn fifo(&self, queue: &str) -> rusqlite::Result<Vec<Share>> {
-        let jobs = self.candidates("queue = ?1 AND ?2 IS NULL", queue, None, "rank, seq")?;
+        let jobs = self.candidates(queue, None, "rank, seq")?;
         Ok(if jobs.is_empty() { Vec::new() } else { vec![Share { jobs, weight: 1.0, ..Share::default() }] })
     }
 
@@ -104,23 +96,17 @@ impl Change<'_> {
             Ok(Share {
                 usage: self.share_usage(queue, &id, policy)?,
                 weight: weight(policy, &id),
-                jobs: self.candidates("queue = ?1 AND share = ?2", queue, Some(&id), "priority DESC, rank, seq")?,
+                jobs: self.candidates(queue, Some(&id), "priority DESC, rank, seq")?,
                 id,
             })
         };
         ids.into_iter().map(view).collect()
     }
 
-    fn candidates(
-        &self,
-        condition: &str,
-        queue: &str,
-        share: Option<&str>,
-        order: &str,
-    ) -> rusqlite::Result<Vec<Candidate>> {
+    fn candidates(&self, queue: &str, share: Option<&str>, order: &str) -> rusqlite::Result<Vec<Candidate>> {
         let mut statement = self.db.prepare_cached(&format!(
             "SELECT seq, gpus, vcpus_milli, memory_mib FROM job
-             WHERE status = 'RUNNABLE' AND {condition} ORDER BY {order} LIMIT {WINDOW}"
+             WHERE queue = ?1 AND status = 'RUNNABLE' AND share IS ?2 ORDER BY {order} LIMIT {WINDOW}"
         ))?;
         let rows = statement.query_map(params![queue, share], |row| {
             let need = Need { gpus: row.get(1)?, vcpus_milli: row.get(2)?, memory_mib: row.get(3)? };

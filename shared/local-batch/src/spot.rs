@@ -79,6 +79,29 @@ impl LocalBatch {
 }
 
 impl Change<'_> {
+    /// Brings times in the store into reach of this engine's clock. A scaled clock that starts anew may be behind the
+    /// one before, and what was due in minutes must not become due in hours; and the rate of reclaims may be another.
+    pub fn take_over(&self) -> rusqlite::Result<()> {
+        let (now, options) = (self.now_ms, self.options);
+        let latest_event = now.saturating_add(*options.events.delay_ms.end()).max(now);
+        let limits = [
+            ("UPDATE node SET ready_at = ?1 WHERE ready_at > ?1", now.saturating_add(options.start_up_delay_ms)),
+            ("UPDATE attempt SET kill_at = ?1 WHERE kill_at > ?1", now.saturating_add(options.grace_ms)),
+            ("UPDATE event SET due_at = ?1 WHERE due_at > ?1", latest_event),
+        ];
+        for (sql, limit) in limits {
+            self.db.execute(sql, [limit])?;
+        }
+        for node in self.nodes()?.iter().filter(|node| node.spot && !node.draining) {
+            let lifetime = lifetime_ms(options, &node.environment, node.index, node.generation);
+            self.db.execute(
+                "UPDATE node SET reclaim_at = ?3 WHERE environment = ?1 AND idx = ?2",
+                rusqlite::params![node.environment, node.index, lifetime.map(|ms| now.saturating_add(ms))],
+            )?;
+        }
+        Ok(())
+    }
+
     /// Marks a node as draining and all its attempts as lost with their host.
     pub fn reclaim(&self, node: &NodeRow) -> rusqlite::Result<()> {
         self.db

@@ -12,6 +12,7 @@ use std::io;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitOptions};
 use rustix::process::{getpid, kill_process_group, set_child_subreaper, wait, waitid};
@@ -49,7 +50,19 @@ pub fn supervise(args: impl IntoIterator<Item = OsString>) -> i32 {
         Err(_) => return 1,
     }
     let exit = run(&task);
-    i32::from(task.files.put_exit(&exit).is_err())
+    i32::from(!put_exit(&task.files, &exit))
+}
+
+/// Writes the end down; a disk that is full may have room again a little later.
+fn put_exit(files: &AttemptFiles, exit: &Exit) -> bool {
+    const TRIES_MAX: u32 = 120;
+    const PAUSE: Duration = Duration::from_millis(500);
+    (0..TRIES_MAX).any(|_| {
+        files.put_exit(exit).is_ok() || {
+            std::thread::sleep(PAUSE);
+            false
+        }
+    })
 }
 
 fn parse(args: impl IntoIterator<Item = OsString>) -> Option<Task> {
@@ -134,7 +147,7 @@ fn end_family(token: &str) {
             // A child is still there and hasn't ended.
             Ok(None) => {
                 kill_all(&marked(MARK, token, None));
-                std::thread::sleep(std::time::Duration::from_millis(2));
+                std::thread::sleep(Duration::from_millis(2));
             }
             Ok(Some(_)) | Err(rustix::io::Errno::INTR) => {}
             Err(_) => return,

@@ -9,7 +9,7 @@ fn good() -> serde_json::Value {
     json!({"jobName": "train", "jobQueue": "q", "jobDefinition": "d"})
 }
 
-fn verdict(change: serde_json::Value) -> String {
+fn verdict(change: &serde_json::Value) -> String {
     let mut body = good();
     let members = change.as_object().unwrap().clone();
     body.as_object_mut().unwrap().extend(members);
@@ -49,13 +49,13 @@ fn names_and_sizes_have_batchs_limits() {
         ),
     ];
     for (change, want) in cases {
-        assert_eq!(verdict(change.clone()), want, "{change}");
+        assert_eq!(verdict(&change), want, "{change}");
     }
 }
 
 #[test]
 fn containers_have_batchs_limits() {
-    let overrides = |body: serde_json::Value| verdict(json!({"containerOverrides": body}));
+    let overrides = |body: serde_json::Value| verdict(&json!({"containerOverrides": body}));
     assert_eq!(overrides(json!({"command": ["a", ""]})), "Container command must not contain empty strings");
     assert_eq!(
         overrides(json!({"instanceType": "p4d.24xlarge"})),
@@ -71,7 +71,7 @@ fn containers_have_batchs_limits() {
         "Environment variable \"A=B\" contains invalid characters"
     );
     assert_eq!(
-        verdict(json!({"nodeOverrides": {"numNodes": 2}})),
+        verdict(&json!({"nodeOverrides": {"numNodes": 2}})),
         "The local Batch does not run multi-node parallel jobs; submit a container job"
     );
 }
@@ -80,7 +80,7 @@ fn containers_have_batchs_limits() {
 fn dependencies_have_batchs_limits() {
     let depends = |array: bool, body: serde_json::Value| {
         let size = if array { json!({"size": 2}) } else { json!({}) };
-        verdict(json!({"dependsOn": body, "arrayProperties": size}))
+        verdict(&json!({"dependsOn": body, "arrayProperties": size}))
     };
     let many: Vec<_> = (0..21).map(|n| json!({"jobId": n.to_string()})).collect();
     assert_eq!(depends(false, json!(many)), "Job dependencies must be at most 20, got 21");
@@ -102,7 +102,7 @@ fn dependencies_have_batchs_limits() {
 
 #[test]
 fn retry_strategies_have_batchs_limits() {
-    let retry = |body: serde_json::Value| verdict(json!({"retryStrategy": body}));
+    let retry = |body: serde_json::Value| verdict(&json!({"retryStrategy": body}));
     let rule = |body: serde_json::Value| retry(json!({"attempts": 2, "evaluateOnExit": [body]}));
     assert_eq!(retry(json!({"attempts": 11})), "retryStrategy attempts must be between 1 and 10");
     assert_eq!(
@@ -133,12 +133,15 @@ fn retry_strategies_have_batchs_limits() {
 #[test]
 fn tags_have_batchs_limits() {
     let tags = |count: usize| (0..count).map(|n| (n.to_string(), json!("x"))).collect::<serde_json::Map<_, _>>();
-    assert_eq!(verdict(json!({"tags": tags(50)})), "accepted");
-    assert_eq!(verdict(json!({"tags": tags(51)})), "Tags must be at most 50, got 51");
-    assert_eq!(verdict(json!({"tags": {"k": "v".repeat(257)}})), "Tag value of \"k\" must have at most 256 characters");
-    assert_eq!(verdict(json!({"tags": {"": "v"}})), "Tag key \"\" must have 1 to 128 characters");
+    assert_eq!(verdict(&json!({"tags": tags(50)})), "accepted");
+    assert_eq!(verdict(&json!({"tags": tags(51)})), "Tags must be at most 50, got 51");
     assert_eq!(
-        verdict(json!({"tags": {"aws:x": "v"}})),
+        verdict(&json!({"tags": {"k": "v".repeat(257)}})),
+        "Tag value of \"k\" must have at most 256 characters"
+    );
+    assert_eq!(verdict(&json!({"tags": {"": "v"}})), "Tag key \"\" must have 1 to 128 characters");
+    assert_eq!(
+        verdict(&json!({"tags": {"aws:x": "v"}})),
         "Tag key \"aws:x\" must not start with aws:, which is reserved"
     );
 }

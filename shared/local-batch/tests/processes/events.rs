@@ -57,6 +57,7 @@ fn delay_duplicates_and_loss_are_as_unkind_as_asked() {
 
     options.events = EventOptions { delay_ms: 0..=0, duplicate_rate: 1.0, loss_rate: 0.0, seed: 7 };
     world.restart(4, options.clone());
+    assert_eq!(drain(&world).len(), 8, "what was due in a minute is now due at once, as the new settings say");
     world.run(&shell("true"));
     let events = drain(&world);
     assert_eq!(

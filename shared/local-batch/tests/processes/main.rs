@@ -1,4 +1,9 @@
 //! The local Batch with real processes.
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "clippy.toml allows them in test functions, and these modules are nothing else"
+)]
 
 mod support;
 

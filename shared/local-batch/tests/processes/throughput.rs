@@ -1,6 +1,8 @@
 //! How busy short jobs keep the slots.
 
-use std::time::Instant;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use crate::support::{options, request, world};
 
@@ -17,12 +19,21 @@ fn short_jobs_keep_sixteen_slots_busy() {
     let seconds = setting("LOCAL_BATCH_TEST_SECONDS", "0.2");
     let ids: Vec<String> = (0..jobs).map(|_| world.submit(&request(&["sleep", &seconds]))).collect();
     let started = Instant::now();
-    let last = ids.last().unwrap().clone();
-    world.end_of(&last);
+    let mut engine = world.engine.take().unwrap();
+    let stop = Arc::new(AtomicBool::new(false));
+    let thread = std::thread::spawn({
+        let stop = stop.clone();
+        move || engine.run(&stop).unwrap()
+    });
+    let has_ended = |id: &String| ["SUCCEEDED", "FAILED"].contains(&world.status(id).as_str());
     for id in &ids {
-        world.end_of(id);
+        while !has_ended(id) {
+            std::thread::sleep(Duration::from_millis(20));
+        }
     }
     let wall_ms = started.elapsed().as_millis() as f64;
+    stop.store(true, Ordering::Release);
+    thread.join().unwrap();
     let described: Vec<_> = ids.chunks(100).flat_map(|ids| world.batch.describe_jobs(ids).unwrap()).collect();
     let ran_ms = |job: &serde_json::Value| job["stoppedAt"].as_i64().unwrap() - job["startedAt"].as_i64().unwrap();
     let busy_ms: i64 = described.iter().map(ran_ms).sum();
