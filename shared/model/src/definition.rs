@@ -166,8 +166,43 @@ pub struct EksProperties {
 pub struct EksPodProperties {
     /// Containers of the pod.
     #[serde(default)]
-    pub containers: Vec<crate::request::EksContainerOverride>,
+    pub containers: Vec<EksContainer>,
     /// Every other member, as it came.
     #[serde(flatten)]
     pub other: BTreeMap<String, Value>,
+}
+
+/// One container of an EKS pod. A definition holds more than a request may override.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct EksContainer {
+    /// Name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Environment variables.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub env: Vec<crate::request::EksEnvironmentVariable>,
+    /// Requests and limits; `nvidia.com/gpu` counts as GPUs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resources: Option<crate::request::EksResources>,
+    /// Every other member, as it came.
+    #[serde(flatten)]
+    pub other: BTreeMap<String, Value>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_eks_definition_keeps_what_a_request_may_not_override() {
+        let text = r#"{"jobDefinitionName":"d","type":"container","eksProperties":{"podProperties":{"containers":
+            [{"name":"main","image":"i","securityContext":{"privileged":false},
+              "resources":{"limits":{"nvidia.com/gpu":"2"}}}]}}}"#;
+        let definition: JobDefinition = serde_json::from_str(text).unwrap();
+        let again: Value = serde_json::to_value(&definition).unwrap();
+        let container = &again["eksProperties"]["podProperties"]["containers"][0];
+        assert_eq!(container["securityContext"]["privileged"], false);
+        assert_eq!(container["resources"]["limits"]["nvidia.com/gpu"], "2");
+    }
 }

@@ -14,7 +14,9 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::definition::{ContainerProperties, EcsProperties, EksPodProperties, EksProperties, JobDefinition};
+use crate::definition::{
+    ContainerProperties, EcsProperties, EksContainer, EksPodProperties, EksProperties, JobDefinition,
+};
 use crate::limits::{ARRAY_SIZE_MAX, NODES_MAX};
 use crate::reason::{ReasonCode, Refusal};
 use crate::request::{
@@ -204,6 +206,12 @@ impl From<&EksContainerOverride> for PodContainer {
     }
 }
 
+impl From<&EksContainer> for PodContainer {
+    fn from(container: &EksContainer) -> Self {
+        Self { name: container.name.clone(), resources: container.resources.clone() }
+    }
+}
+
 /// An EKS pod: its containers run together; its init containers run before them, one at a time.
 fn pod_amounts(base: &Base<'_>, layer: &Layer<'_>) -> Result<Amounts, Refusal> {
     let pod = base.eks.as_ref().and_then(|eks| eks.pod_properties.as_ref());
@@ -212,7 +220,7 @@ fn pod_amounts(base: &Base<'_>, layer: &Layer<'_>) -> Result<Amounts, Refusal> {
         containers.into_iter().flatten().map(PodContainer::from).collect()
     };
     let path = format!("{}eksPropertiesOverride.podProperties", layer.path);
-    let own = read(pod.map(|pod| &pod.containers));
+    let own: Vec<PodContainer> = pod.into_iter().flat_map(|pod| &pod.containers).map(PodContainer::from).collect();
     let given = read(over.and_then(|over| over.containers.as_ref()));
     let own_init = pod.map(init_containers).unwrap_or_default();
     let given_init = read(over.and_then(|over| over.init_containers.as_ref()));

@@ -7,9 +7,9 @@ use osprey_model::id::{BatchJobId, JobId};
 use osprey_model::job::{Attempt, Job};
 use osprey_model::metadata::Metadata;
 use osprey_model::pool::CapacityType;
-use osprey_model::reason::Refusal;
+use osprey_model::reason::{ReasonCode, Refusal};
 use osprey_model::request::SubmitJobRequest;
-use osprey_model::resources::Demand;
+use osprey_model::resources::{self, Demand};
 use osprey_policy::admission::{self, AdmissionInput};
 use osprey_ports::{Clock, DescribeJobDefinition, GetItem, QueryIndex, QueryItems};
 
@@ -80,10 +80,16 @@ where
         policy: ctx.policy,
         our_tags: outgoing::TAGS.len(),
     });
+    // Metadata that can't be read isn't missing as well.
+    let unreadable = !refusals.is_empty();
     for refusal in admission.refusals {
-        if !refusals.contains(&refusal) {
+        let echo = unreadable && refusal.code == ReasonCode::MissingMetadata;
+        if !echo && !refusals.contains(&refusal) {
             refusals.push(refusal);
         }
+    }
+    if !ctx.settings.multi_node && resources::is_multi_node(request, definition.as_ref()) {
+        refusals.push(multi_node());
     }
     warnings.extend(admission.warnings);
     if let Some(why) = &derivation.fallback {
@@ -101,6 +107,13 @@ where
         warnings,
     };
     Ok(Evaluation { definition, metadata, demand, decision, refusals, depth: facts.lineage.depth })
+}
+
+fn multi_node() -> Refusal {
+    Refusal::new(
+        ReasonCode::MultiNodeUnsupported,
+        "the local Batch runs no multi-node jobs; submit a container job of at most one node, or run it on AWS",
+    )
 }
 
 /// The first On-Demand pool that the job fits in; `None` when there is none, and then Spot has to do.

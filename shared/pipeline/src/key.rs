@@ -142,7 +142,7 @@ pub fn running_partition(team: &str) -> String {
 /// An entry for a job that a team has in Batch; the sort key starts with its GPUs, so that summing needs no reads.
 #[must_use]
 pub fn running(team: &str, gpus: u32, id: JobId) -> IndexEntry {
-    IndexEntry { index: Index::Listing, partition: running_partition(team), sort: format!("{gpus:08}#{id}") }
+    IndexEntry { index: Index::Running, partition: running_partition(team), sort: format!("{gpus:08}#{id}") }
 }
 
 /// An entry in the index of what is due.

@@ -103,7 +103,7 @@ const RUNNING_MAX: usize = 1000;
 /// GPUs that a team's jobs hold, as of some moment not long ago: the index carries the number in its sort keys.
 async fn gpus_running<P: QueryIndex + Sync>(ports: &P, team: &str) -> Result<u32, Failure> {
     let query = IndexQuery {
-        index: Index::Listing,
+        index: Index::Running,
         partition: key::running_partition(team),
         from: None,
         to: None,

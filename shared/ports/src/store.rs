@@ -61,13 +61,15 @@ impl Item {
     }
 }
 
-/// The sparse indexes. They hold keys only, and they lag.
+/// The sparse indexes. They hold keys only, they lag, and an item has at most one entry in each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Index {
     /// What has to be looked at, by time.
     Due,
     /// Jobs and dead letters, by time of creation.
     Listing,
+    /// What a team has in Batch.
+    Running,
 }
 
 /// An entry of an item in one index.

@@ -38,7 +38,7 @@ fn check_item(item: &Item) -> Result<(), StoreError> {
     for entry in &item.indexes {
         check_parts(&entry.partition, &entry.sort)?;
     }
-    for index in [Index::Due, Index::Listing] {
+    for index in [Index::Due, Index::Listing, Index::Running] {
         let count = item.indexes.iter().filter(|e| e.index == index).count();
         at_most("the number of an item's entries in one index", count, 1)?;
     }

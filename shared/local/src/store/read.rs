@@ -35,6 +35,7 @@ pub(super) fn number(index: Index) -> i64 {
     match index {
         Index::Due => 1,
         Index::Listing => 2,
+        Index::Running => 3,
     }
 }
 
@@ -63,7 +64,11 @@ pub(super) fn entries_text(entries: &[IndexEntry]) -> String {
 /// Reads that column.
 pub(super) fn entries_from(text: &str) -> Vec<IndexEntry> {
     let rows: Vec<(i64, String, String)> = serde_json::from_str(text).unwrap_or_default();
-    let index = |n| if n == 1 { Index::Due } else { Index::Listing };
+    let index = |n| match n {
+        1 => Index::Due,
+        2 => Index::Listing,
+        _ => Index::Running,
+    };
     rows.into_iter().map(|(n, partition, sort)| IndexEntry { index: index(n), partition, sort }).collect()
 }
 

@@ -7,7 +7,7 @@ use super::key::Key;
 use crate::definition::{EcsProperties, EksProperties, JobDefinition, NodeRangeProperty};
 use crate::message::words::{nearest, quote};
 use crate::request::{
-    EcsPropertiesOverride, EksContainerOverride, EksPropertiesOverride, KeyValuePair, SubmitJobRequest,
+    EcsPropertiesOverride, EksEnvironmentVariable, EksPropertiesOverride, KeyValuePair, SubmitJobRequest,
 };
 use crate::resources::part;
 
@@ -175,7 +175,8 @@ impl Claims {
     fn eks_override(&mut self, eks: Option<&EksPropertiesOverride>) {
         let Some(pod) = eks.and_then(|eks| eks.pod_properties.as_ref()) else { return };
         for containers in [&pod.containers, &pod.init_containers].into_iter().flatten() {
-            self.eks_containers(Source::Variable, containers);
+            let variables = containers.iter().filter_map(|container| container.env.as_ref()).flatten();
+            self.eks_variables(Source::Variable, variables);
         }
     }
 
@@ -187,12 +188,13 @@ impl Claims {
 
     fn eks(&mut self, eks: Option<&EksProperties>) {
         if let Some(pod) = eks.and_then(|eks| eks.pod_properties.as_ref()) {
-            self.eks_containers(Source::DefinitionVariable, &pod.containers);
+            let variables = pod.containers.iter().flat_map(|container| &container.env);
+            self.eks_variables(Source::DefinitionVariable, variables);
         }
     }
 
-    fn eks_containers(&mut self, source: Source, containers: &[EksContainerOverride]) {
-        for variable in containers.iter().filter_map(|container| container.env.as_ref()).flatten() {
+    fn eks_variables<'a>(&mut self, source: Source, variables: impl Iterator<Item = &'a EksEnvironmentVariable>) {
+        for variable in variables {
             if let Some(value) = &variable.value {
                 self.variable(source, &variable.name, value);
             }
