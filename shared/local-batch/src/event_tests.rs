@@ -102,7 +102,7 @@ impl Stage {
     }
 
     /// Places what waits, and ends every attempt that runs then: asked to stop for a cause, or by itself.
-    fn play(&self, stop: Option<(StopCause, &str)>, outcome: &Outcome) {
+    pub fn play(&self, stop: Option<(StopCause, &str)>, outcome: &Outcome) {
         self.cycle();
         let now = real_now_ms();
         let started = (!matches!(outcome, Outcome::NotStarted(_))).then_some(now);

@@ -159,3 +159,7 @@ fn environment_names(rows: &[NodeRow]) -> Vec<String> {
     names.dedup();
     names
 }
+
+#[cfg(test)]
+#[path = "placement_tests.rs"]
+mod tests;

@@ -239,3 +239,7 @@ fn static_detail(request: &SubmitJobRequest, definition: &JobDefinition) -> Map<
     }
     detail
 }
+
+#[cfg(test)]
+#[path = "submit_tests.rs"]
+mod tests;

@@ -1,7 +1,7 @@
 //! Crashes of the engine, the supervisor, and a whole process.
 
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use osprey_local_batch::LocalBatch;
 use osprey_local_batch::files::{AttemptFiles, Claim};
@@ -148,14 +148,16 @@ fn engine_to_be_killed() {
 
 #[test]
 fn an_engine_killed_again_and_again_loses_no_job_and_runs_none_twice() {
-    const JOBS: usize = 60;
+    // More rounds on demand: the suite itself stays short.
+    let rounds: u64 = std::env::var("LOCAL_BATCH_TEST_ROUNDS").ok().and_then(|n| n.parse().ok()).unwrap_or(6);
+    let jobs = rounds * 10;
     let mut world = world("kill-9", 4, options(1.0));
     let runs = world.dir.0.join("runs");
     let script = format!("echo $AWS_BATCH_JOB_ID >> {}; sleep 0.02", runs.display());
-    let ids: Vec<String> = (0..JOBS).map(|_| world.submit(&shell(&script))).collect();
+    let ids: Vec<String> = (0..jobs).map(|_| world.submit(&shell(&script))).collect();
     world.crash();
     let own = std::env::current_exe().unwrap();
-    for round in 0..6 {
+    for round in 0..rounds {
         let mut child = Command::new(&own)
             .args(["restarts::engine_to_be_killed", "--exact"])
             .env("LOCAL_BATCH_TEST_ENGINE", &world.dir.0)
@@ -163,16 +165,14 @@ fn an_engine_killed_again_and_again_loses_no_job_and_runs_none_twice() {
             .stdout(Stdio::null())
             .spawn()
             .unwrap();
-        std::thread::sleep(Duration::from_millis(60 + 23 * round));
+        std::thread::sleep(Duration::from_millis(60 + 23 * (round % 6)));
         child.kill().unwrap();
         child.wait().unwrap();
     }
     world.restart(4, options(1.0));
-    let limit = Instant::now() + Duration::from_secs(10);
     for id in &ids {
         assert_eq!(world.end_of(id)["status"], "SUCCEEDED");
         assert_eq!(world.job(id)["attempts"].as_array().unwrap().len(), 1);
-        assert!(Instant::now() < limit);
     }
     let ran = std::fs::read_to_string(runs).unwrap();
     let mut ran: Vec<&str> = ran.lines().collect();

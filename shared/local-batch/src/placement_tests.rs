@@ -1,0 +1,77 @@
+//! The order in which a fair-share queue starts jobs, and what a disabled environment holds back.
+
+use serde_json::{Value, json};
+
+use crate::event::tests::Stage;
+use crate::files::Outcome;
+use crate::{ComputeEnvironmentUpdate, JobQueueUpdate, State};
+
+/// A job that needs the whole node, so that one runs at a time.
+fn whole(name: &str, share: &str, priority: i64) -> Value {
+    json!({
+        "jobName": name, "shareIdentifier": share, "schedulingPriorityOverride": priority,
+        "containerOverrides": {"resourceRequirements": [{"type": "VCPU", "value": "1024"}]}
+    })
+}
+
+/// Names in the order their jobs started, ending each before the next.
+fn order(stage: &Stage, jobs: usize) -> String {
+    (0..jobs).for_each(|_| stage.play(None, &Outcome::Code(0)));
+    let events = stage.batch.fetch_events(1_000).unwrap();
+    let started = events.iter().filter(|event| event.body["detail"]["status"] == "STARTING");
+    let names: Vec<&str> = started.filter_map(|event| event.body["detail"]["jobName"].as_str()).collect();
+    names.join(" ")
+}
+
+#[test]
+fn inside_a_share_priority_decides_and_then_the_order_of_submission() {
+    let stage = Stage::new("priority");
+    for (name, priority) in [("low", 1), ("high", 9), ("high-later", 9), ("middle", 5)] {
+        stage.submit(&whole(name, "TeamA", priority));
+    }
+    assert_eq!(order(&stage, 4), "high high-later middle low");
+}
+
+#[test]
+fn shares_that_have_used_less_come_first_whatever_the_priorities() {
+    let stage = Stage::new("shares");
+    for (name, share, priority) in
+        [("a1", "A", 9), ("a2", "A", 9), ("a3", "A", 9), ("b1", "B", 1), ("b2", "B", 1), ("c1", "C", 5)]
+    {
+        stage.submit(&whole(name, share, priority));
+    }
+    // Nothing is remembered with a decay of 0 s, so only names decide once everything has ended.
+    assert_eq!(order(&stage, 6), "a1 a2 a3 b1 b2 c1");
+    let policy = crate::FairShare { share_decay_seconds: 600, ..Default::default() };
+    stage.batch.ensure_scheduling_policy("tiers", &policy).unwrap();
+    let before = order(&stage, 0);
+    for (name, share) in [("a1", "A"), ("a2", "A"), ("b1", "B"), ("b2", "B"), ("c1", "C")] {
+        stage.submit(&whole(name, share, 1));
+    }
+    let all = order(&stage, 5);
+    assert_eq!(all.strip_prefix(&before).unwrap(), " a1 b1 c1 a2 b2");
+}
+
+#[test]
+fn a_disabled_environment_holds_jobs_back_and_a_disabled_queue_only_new_ones() {
+    let stage = Stage::new("disabled");
+    let id = stage.submit(&json!({}));
+    let disabled = ComputeEnvironmentUpdate { state: Some(State::Disabled), ..Default::default() };
+    stage.batch.update_compute_environment("spot-ce", &disabled).unwrap();
+    let update = JobQueueUpdate { state: Some(State::Disabled), ..Default::default() };
+    stage.batch.update_job_queue("tier-low-spot", &update).unwrap();
+    stage.cycle();
+    let status = || stage.batch.describe_jobs(&[id.clone()]).unwrap()[0]["status"].clone();
+    assert_eq!(status(), "RUNNABLE");
+    let enabled = ComputeEnvironmentUpdate { state: Some(State::Enabled), ..Default::default() };
+    stage.batch.update_compute_environment("spot-ce", &enabled).unwrap();
+    stage.cycle();
+    assert_eq!(status(), "STARTING");
+    let refused = stage.batch.submit_job(
+        &serde_json::from_value(json!({
+            "jobName": "x", "jobQueue": "tier-low-spot", "jobDefinition": "train"
+        }))
+        .unwrap(),
+    );
+    assert_eq!(refused.unwrap_err().message, "JobQueue tier-low-spot is DISABLED.");
+}
