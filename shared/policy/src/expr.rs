@@ -171,6 +171,8 @@ fn sentence(error: &ExecutionError) -> String {
     match error {
         ExecutionError::DivisionByZero(_) | ExecutionError::RemainderByZero(_) => "division by zero".to_owned(),
         ExecutionError::Overflow(..) => "a number beyond 64 bits".to_owned(),
+        // The types were checked, so only `NaN` is left that can't be compared.
+        ExecutionError::ValuesNotComparable(..) | ExecutionError::NoSuchOverload(_) => "a fact is no number".to_owned(),
         ExecutionError::UndeclaredReference(name) => format!("`{name}` is absent"),
         other => format!("it can't be evaluated: {other}"),
     }

@@ -95,6 +95,23 @@ fn mistakes_one_by_one() {
     }
 }
 
+/// A test that no policy change could break says nothing.
+#[test]
+fn a_test_that_every_job_passes_is_a_mistake() {
+    for (top, tiers, want) in [
+        ("", "[[tier]]\nname = \"all\"\nat_least = 0\n", "tier = \"all\""),
+        (
+            "[derive]\nbase = 5\nfloor = 5\nceiling = 5\nfallback = 5\n",
+            "[[tier]]\nname = \"all\"\nat_least = 5\n",
+            "priority = 5, tier = \"all\"",
+        ),
+    ] {
+        let told = told(&format!("name = \"x\"\n{top}{tiers}[[test]]\nname = \"t\"\nwant = {{ {want} }}\n"));
+        assert!(told.contains("test[0].want: every job passes the test (VacuousTest)"), "{told}");
+        assert_eq!(told.lines().count(), 2);
+    }
+}
+
 #[test]
 fn an_empty_file_says_what_a_policy_needs() {
     assert_eq!(

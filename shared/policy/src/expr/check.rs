@@ -1,5 +1,6 @@
 //! The static check: every fact and function is known, every operator gets values that it takes, and no fact that may
-//! be absent is read without a guard. What passes can still fail, by dividing by zero or beyond 64 bits, and no more.
+//! be absent is read without a guard. What passes can still fail by dividing by zero, beyond 64 bits, or
+//! for a fact that is no number, and in no other way.
 //!
 //! The check also compiles: a fact becomes one variable of its dotted name, and literals such as `size("1TB")` numbers.
 

@@ -158,6 +158,14 @@ fn what_passes_the_check_fails_only_by_zero_and_beyond_64_bits() {
 }
 
 #[test]
+fn a_fact_that_is_no_number_is_told_and_not_compared() {
+    let mut facts = facts();
+    facts.team.waste_ratio = f64::NAN;
+    let expr = compiled("team.waste_ratio > 0.15", Wanted::Bool);
+    assert_eq!(expr.holds(&expr.because(&facts)), Err("a fact is no number".to_owned()));
+}
+
+#[test]
 fn mistakes_are_told_with_their_place_and_a_way_out() {
     let some = |text: &str| Some(text.to_owned());
     for (text, code, offset, message, help) in [
