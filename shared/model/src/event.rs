@@ -163,20 +163,23 @@ impl JobDetail {
         self.job_id.contains(':') || self.job_id.contains('#')
     }
 
-    /// Every text that says why the job ended: status reasons first, then container reasons, newest attempt first.
+    /// Every text that says why the job ended, none twice: status reasons first, then container reasons.
     #[must_use]
     pub fn reasons(&self) -> Vec<&str> {
         let last = self.attempts.last();
-        [
+        let texts = [
             self.status_reason.as_deref(),
             last.and_then(|a| a.status_reason.as_deref()),
             last.and_then(|a| a.container.reason.as_deref()),
             self.container.as_ref().and_then(|c| c.reason.as_deref()),
-        ]
-        .into_iter()
-        .flatten()
-        .filter(|text| !text.is_empty())
-        .collect()
+        ];
+        let mut reasons: Vec<&str> = Vec::new();
+        for text in texts.into_iter().flatten() {
+            if !text.is_empty() && !reasons.contains(&text) {
+                reasons.push(text);
+            }
+        }
+        reasons
     }
 
     /// Exit code of the newest attempt, where there was one.

@@ -202,19 +202,13 @@ impl Ended<'_> {
     /// Batch's words on one line, or the exit code where there are none.
     #[must_use]
     pub fn words(&self) -> String {
-        let mut words: Vec<&str> = Vec::new();
-        for reason in &self.reasons {
-            if !words.contains(reason) {
-                words.push(reason);
-            }
-        }
-        match (words.is_empty(), self.exit_code) {
+        match (self.reasons.is_empty(), self.exit_code) {
             (true, Some(code)) => format!("exit code {code}"),
             (true, None) => "no reason given".to_owned(),
             (false, Some(code)) if self.class == EndClass::ExitCode => {
-                format!("{} (exit code {code})", words.join("; "))
+                format!("{} (exit code {code})", self.reasons.join("; "))
             }
-            (false, _) => words.join("; "),
+            (false, _) => self.reasons.join("; "),
         }
     }
 }
