@@ -1,0 +1,185 @@
+//! `osprey local run`: the whole pipeline on this machine.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use osprey_local_batch::EventOptions;
+
+use super::Exit;
+use crate::definitions::Definitions;
+use crate::error::{CliError, ErrorCode};
+use crate::local::cluster::{Cluster, GPUS_PER_NODE_MAX, Kept, NODES_MAX};
+use crate::local::place;
+use crate::local::run::{self, Ended, Plan};
+use crate::render::run as render;
+use crate::ui::Ui;
+use crate::{input, policy_file};
+
+/// GPU slots of a node, and nodes, of a cluster that nobody described.
+const USUAL: (u32, u32) = (8, 3);
+
+/// Run a file of jobs through the whole pipeline on this machine.
+///
+/// The real functions run on an embedded store and a local Batch, which runs each job as a process on GPU slots. The
+/// run ends when every job has ended. Ctrl-C stops it: jobs that run go on, and the same --state takes them up.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  osprey local run events/backlog.jsonl
+  osprey local run jobs.jsonl --state my-state --nodes 4 --gpus-per-node 8
+  osprey local run jobs.jsonl --speed 20 --output json
+  osprey local run jobs.jsonl --event-duplicates 0.3 --event-delay 2 --reclaim-rate 60
+
+Ends with 0 when every line of the file is accounted for, however its job ended.")]
+pub struct LocalRunArgs {
+    /// Jobs, one `SubmitJob` request a line; `-` is standard input
+    #[arg(value_name = "FILE.jsonl")]
+    file: PathBuf,
+    /// The state directory; a new one in `.osprey` without it. One that was used before goes on where it stopped
+    #[arg(long, value_name = "DIR")]
+    state: Option<PathBuf>,
+    /// Nodes [default: 3, or as before]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(NODES_MAX)))]
+    nodes: Option<u32>,
+    /// GPU slots of each node [default: 8, or as before]
+    #[arg(long, value_name = "G", value_parser = clap::value_parser!(u32).range(0..=i64::from(GPUS_PER_NODE_MAX)))]
+    gpus_per_node: Option<u32>,
+    /// Spot nodes among them [default: one in five, or as before]
+    #[arg(long, value_name = "S")]
+    spot_nodes: Option<u32>,
+    /// How many times as fast Osprey's timers run; commands run as fast as they do
+    #[arg(long, value_name = "X", default_value = "1", value_parser = speed)]
+    speed: f64,
+    /// The policy; the built-in default without it
+    #[arg(long, value_name = "FILE")]
+    policy: Option<PathBuf>,
+    /// Job definitions to register; one that isn't registered runs the request's own command
+    #[arg(long, value_name = "FILE")]
+    definitions: Option<PathBuf>,
+    /// How often a Spot node is taken back, times an hour
+    #[arg(long, value_name = "RATE", default_value = "0", value_parser = not_negative)]
+    reclaim_rate: f64,
+    /// Share of Batch's events that come twice, 0 to 1
+    #[arg(long, value_name = "SHARE", default_value = "0", value_parser = share)]
+    event_duplicates: f64,
+    /// Longest delay of Batch's events in seconds; each takes some of it, so they overtake each other
+    #[arg(long, value_name = "SECONDS", default_value = "0", value_parser = not_negative)]
+    event_delay: f64,
+    /// Seed of these choices
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    seed: u64,
+}
+
+fn number(text: &str) -> Result<f64, String> {
+    text.parse::<f64>().ok().filter(|number| number.is_finite()).ok_or_else(|| "a number is wanted".to_owned())
+}
+
+fn speed(text: &str) -> Result<f64, String> {
+    let wanted = format!("a number above 0 and at most {} is wanted", osprey_local::clock::SPEED_MAX);
+    number(text).ok().filter(|n| *n > 0.0 && *n <= osprey_local::clock::SPEED_MAX).ok_or(wanted)
+}
+
+fn not_negative(text: &str) -> Result<f64, String> {
+    let wanted = "a number from 0 to 1000000 is wanted";
+    number(text).ok().filter(|n| (0.0..=1e6).contains(n)).ok_or_else(|| wanted.to_owned())
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    number(text).ok().filter(|n| (0.0..=1.0).contains(n)).ok_or_else(|| "a number from 0 to 1 is wanted".to_owned())
+}
+
+/// Runs.
+pub fn local_run(args: &LocalRunArgs, ui: &mut Ui) -> Result<Exit, CliError> {
+    let entries = input::lines(&input::read(&args.file)?);
+    if entries.is_empty() {
+        return Err(CliError::new(ErrorCode::FileEmpty, format!("`{}` is empty", args.file.display()))
+            .help("write one `SubmitJob` request a line, as `aws batch submit-job --cli-input-json` takes it"));
+    }
+    let given = args.policy.as_deref().map(|path| policy_file::text(Some(path))).transpose()?;
+    let given = given.map(|(text, name)| policy_file::parse(&text, &name).map(|policy| (policy, text))).transpose()?;
+    let definitions = Definitions::load(args.definitions.as_deref())?;
+    let early = args.cluster(None)?;
+    let dir = match &args.state {
+        Some(dir) => dir.clone(),
+        None => place::fresh(jiff::Timestamp::now())?,
+    };
+    let (state, _lock) = run::take(&dir)?;
+    crate::log::to_file(&dir)?;
+    let kept = Kept::load(&dir)?;
+    let (policy, policy_text) = match (given, &kept) {
+        (Some(given), _) => given,
+        (None, Some(kept)) => (kept.policy(&dir)?, kept.policy.clone()),
+        (None, None) => (policy_file::load(None)?, policy_file::text(None)?.0),
+    };
+    let cluster = match kept {
+        Some(kept) => args.cluster(Some(kept.cluster))?,
+        None => early,
+    };
+    let events = EventOptions {
+        delay_ms: run::delay_range(args.event_delay),
+        duplicate_rate: args.event_duplicates,
+        loss_rate: 0.0,
+        seed: args.seed,
+    };
+    let plan = Plan {
+        file: args.file.clone(),
+        entries,
+        dir,
+        cluster,
+        speed: args.speed,
+        policy,
+        policy_text,
+        definitions,
+        reclaim_rate: args.reclaim_rate,
+        events,
+    };
+    ui.progress(&render::opening(&plan));
+    let ended = run::run(&plan, &state, ui)?;
+    conclude(&plan, ended, ui)
+}
+
+fn conclude(plan: &Plan, ended: Ended, ui: &mut Ui) -> Result<Exit, CliError> {
+    match ended {
+        Ended::Complete(summary, fates) => {
+            if ui.is_json() {
+                ui.json(&summary)?;
+            } else {
+                ui.text(&render::closing(&summary, &fates, &plan.policy, &plan.dir))?;
+            }
+            Ok(Exit::Ok)
+        }
+        Ended::Interrupted { open } => Err(interrupted(plan, open)),
+    }
+}
+
+fn interrupted(plan: &Plan, open: usize) -> CliError {
+    let jobs = crate::render::policy::counted(open, "job");
+    let again = again(&plan.file, &plan.dir);
+    CliError::new(
+        ErrorCode::Interrupted,
+        format!("stopped with {jobs} open; those that run go on under their supervisors, and `{again}` takes them up"),
+    )
+}
+
+fn again(file: &Path, dir: &Path) -> String {
+    format!("osprey local run {} --state {}", file.display(), dir.display())
+}
+
+impl LocalRunArgs {
+    /// The cluster asked for; what isn't said is as it was before.
+    fn cluster(&self, before: Option<Cluster>) -> Result<Cluster, CliError> {
+        let nodes = self.nodes.or(before.map(|before| before.nodes)).unwrap_or(USUAL.1);
+        let as_before = before.filter(|before| before.nodes == nodes).map(|before| before.spot_nodes);
+        let spot_nodes = self.spot_nodes.or(as_before).unwrap_or_else(|| Cluster::usual_spot_nodes(nodes));
+        if spot_nodes > nodes {
+            return Err(CliError::new(
+                ErrorCode::Usage,
+                format!("`--spot-nodes {spot_nodes}` are more than the {nodes} nodes that there are"),
+            )
+            .help("Spot nodes are counted among the nodes"));
+        }
+        let gpus_per_node =
+            self.gpus_per_node.or(before.map(|before| before.gpus_per_node)).unwrap_or(USUAL.0);
+        Ok(Cluster { nodes, gpus_per_node, spot_nodes })
+    }
+}

@@ -1,0 +1,146 @@
+//! The verbs: one module each, with its arguments and the function that does it.
+
+mod action;
+mod dead_letters;
+mod describe;
+mod jobs;
+mod local_run;
+mod policy;
+mod priority;
+mod submit_job;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::error::CliError;
+use crate::ui::{Format, Ui};
+
+/// Where the newest local run is.
+pub const LATEST: &str = ".osprey/latest";
+
+/// Osprey: GPU jobs on AWS Batch get the priority they deserve.
+#[derive(Debug, Parser)]
+#[command(
+    name = "osprey",
+    version,
+    arg_required_else_help = true,
+    after_help = "\
+Examples:
+  osprey local run events/backlog.jsonl    run a file of jobs through the whole pipeline on this machine
+  osprey priority job.json                 what priority a job would get, and why
+  osprey describe 1e5a11f0                 everything on record about a job
+  osprey policy check policy.toml          find every mistake in a policy
+
+Exit codes: 0 ok, 1 failed, 2 usage, 3 negative verdict (refused, a test failed), 4 invalid policy"
+)]
+pub struct Cli {
+    /// How answers are written; with `json`, standard output carries nothing else
+    #[arg(long, global = true, value_enum, value_name = "FORMAT", default_value_t = Format::Table)]
+    pub output: Format,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    SubmitJob(Box<submit_job::SubmitJobArgs>),
+    Priority(priority::PriorityArgs),
+    #[command(subcommand)]
+    Local(LocalCommand),
+    Jobs(jobs::JobsArgs),
+    Describe(describe::DescribeArgs),
+    Cancel(action::CancelArgs),
+    Requeue(action::RequeueArgs),
+    Hold(action::HoldArgs),
+    Release(action::ReleaseArgs),
+    #[command(subcommand)]
+    Policy(policy::PolicyCommand),
+    #[command(subcommand)]
+    DeadLetters(dead_letters::DeadLettersCommand),
+}
+
+/// The pipeline on this machine.
+#[derive(Debug, Subcommand)]
+enum LocalCommand {
+    Run(local_run::LocalRunArgs),
+}
+
+/// Where the jobs are.
+#[derive(Clone, Debug, Args)]
+pub struct Place {
+    /// The local pipeline's state directory; without DIR the newest run's, `.osprey/latest`
+    #[arg(long, value_name = "DIR", num_args = 0..=1, default_missing_value = LATEST)]
+    pub local: Option<PathBuf>,
+}
+
+/// Exit codes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// Done.
+    Ok,
+    /// Failed.
+    Failed,
+    /// The arguments can't be read.
+    Usage,
+    /// Done, and the verdict is negative: refused, a test failed.
+    Negative,
+    /// A policy or configuration that can't be used.
+    Invalid,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        match exit {
+            Exit::Ok => Self::SUCCESS,
+            Exit::Failed => Self::from(1),
+            Exit::Usage => Self::from(2),
+            Exit::Negative => Self::from(3),
+            Exit::Invalid => Self::from(4),
+        }
+    }
+}
+
+/// Does what was asked.
+///
+/// # Errors
+/// Whatever the verb fails with.
+pub fn run(cli: Cli, ui: &mut Ui) -> Result<Exit, CliError> {
+    match cli.command {
+        Command::SubmitJob(args) => submit_job::submit_job(&args, ui),
+        Command::Priority(args) => priority::priority(&args, ui),
+        Command::Local(LocalCommand::Run(args)) => local_run::local_run(&args, ui),
+        Command::Jobs(args) => jobs::jobs(&args, ui),
+        Command::Describe(args) => describe::describe(&args, ui),
+        Command::Cancel(args) => action::cancel(&args, ui),
+        Command::Requeue(args) => action::requeue(&args, ui),
+        Command::Hold(args) => action::hold(&args, ui),
+        Command::Release(args) => action::release(&args, ui),
+        Command::Policy(command) => policy::policy(&command, ui),
+        Command::DeadLetters(command) => dead_letters::dead_letters(&command, ui),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_arguments_are_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_shows_examples() {
+        fn check(command: &clap::Command) {
+            let is_group = command.get_subcommands().next().is_some();
+            let examples = command.get_after_help().is_some_and(|help| help.to_string().contains("Examples:"));
+            assert!(is_group && command.get_name() != "osprey" || examples, "{}", command.get_name());
+            command.get_subcommands().filter(|c| c.get_name() != "help").for_each(check);
+        }
+        check(&Cli::command());
+    }
+}

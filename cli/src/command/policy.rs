@@ -1,0 +1,131 @@
+//! `osprey policy check` and `osprey policy test`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use osprey_policy::problem::{PolicyError, Warning};
+use osprey_policy::{Loaded, Policy};
+use serde_json::{Value, json};
+
+use super::Exit;
+use crate::error::CliError;
+use crate::render::policy as render;
+use crate::ui::Ui;
+use crate::{input, policy_file};
+
+/// Look after the policy file.
+#[derive(Debug, Subcommand)]
+pub enum PolicyCommand {
+    Check(CheckArgs),
+    Test(TestArgs),
+}
+
+/// Find every mistake in a policy, each with its place and a way out.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  osprey policy check policy.toml
+  osprey policy check policy.toml --output json
+
+Exit code 4 when the policy can't be used. Warnings don't count.")]
+pub struct CheckArgs {
+    /// The policy
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+}
+
+/// Run the tests that a policy carries.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  osprey policy test policy.toml
+  osprey policy test                       the tests of the built-in default policy
+
+Exit code 3 when a test fails, 4 when the policy can't be used.")]
+pub struct TestArgs {
+    /// The policy; the built-in default without it
+    #[arg(value_name = "FILE")]
+    file: Option<PathBuf>,
+}
+
+/// Does either.
+pub fn policy(command: &PolicyCommand, ui: &mut Ui) -> Result<Exit, CliError> {
+    match command {
+        PolicyCommand::Check(args) => check(args, ui),
+        PolicyCommand::Test(args) => test(args, ui),
+    }
+}
+
+fn check(args: &CheckArgs, ui: &mut Ui) -> Result<Exit, CliError> {
+    let text = input::read_text(&args.file)?;
+    let name = args.file.display().to_string();
+    match Policy::load(&text) {
+        Ok(Loaded { policy, warnings }) => {
+            if ui.is_json() {
+                ui.json(&verdict(Some(&policy), &[], &warnings))?;
+            } else {
+                let source = render::Source { name: &name, text: &text, paint: ui.paint() };
+                ui.text(&source.sound(&policy, &warnings))?;
+            }
+            Ok(Exit::Ok)
+        }
+        Err(errors) => {
+            if ui.is_json() {
+                ui.json(&verdict(None, &errors, &[]))?;
+            } else {
+                let source = render::Source { name: &name, text: &text, paint: ui.paint() };
+                ui.text(&source.broken(&errors))?;
+            }
+            Ok(Exit::Invalid)
+        }
+    }
+}
+
+fn verdict(policy: Option<&Policy>, errors: &[PolicyError], warnings: &[Warning]) -> Value {
+    let errors: Vec<Value> = errors
+        .iter()
+        .map(|PolicyError { path, line, column, code, message, help }| {
+            let code = code.to_string();
+            json!({ "path": path, "line": line, "column": column, "code": code, "message": message, "help": help })
+        })
+        .collect();
+    let warnings: Vec<Value> = warnings
+        .iter()
+        .map(|Warning { path, line, column, message, .. }| {
+            json!({ "path": path, "line": line, "column": column, "message": message })
+        })
+        .collect();
+    json!({
+        "valid": policy.is_some(),
+        "revision": policy.map(|policy| policy.revision().as_str()),
+        "errors": errors,
+        "warnings": warnings,
+    })
+}
+
+fn test(args: &TestArgs, ui: &mut Ui) -> Result<Exit, CliError> {
+    let policy = policy_file::load(args.file.as_deref())?;
+    let outcomes = policy.run_tests();
+    let failed = outcomes.iter().filter(|outcome| !outcome.passed()).count();
+    if ui.is_json() {
+        let tests: Vec<Value> = outcomes
+            .iter()
+            .map(|outcome| {
+                json!({
+                    "name": outcome.name,
+                    "line": outcome.line,
+                    "passed": outcome.passed(),
+                    "failures": outcome.failures,
+                    "priority": outcome.derivation.priority,
+                    "tier": outcome.derivation.tier,
+                    "steps": outcome.derivation.steps,
+                    "refusals": outcome.refusals,
+                })
+            })
+            .collect();
+        ui.json(&json!({ "passed": outcomes.len() - failed, "failed": failed, "tests": tests }))?;
+    } else {
+        ui.text(&render::tests(&outcomes, ui.paint()))?;
+    }
+    Ok(if failed == 0 { Exit::Ok } else { Exit::Negative })
+}

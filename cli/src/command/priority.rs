@@ -1,0 +1,140 @@
+//! `osprey priority`: derive and admit without submitting.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use osprey_model::facts::LineageFacts;
+use osprey_model::message::{self, Message, Rejection};
+use osprey_model::request::SubmitJobRequest;
+
+use super::{Exit, Place};
+use crate::definitions::Definitions;
+use crate::error::{CliError, ErrorCode};
+use crate::input::{self, Entry};
+use crate::local::join::Joined;
+use crate::offline::Offline;
+use crate::policy_file;
+use crate::render::decision::{self, Answer};
+use crate::ui::Ui;
+
+/// Show what priority and tier jobs get, rule by rule, without submitting them.
+///
+/// FILE holds one `SubmitJob` request or one a line. Without `--local` nothing but the file and the policy is looked
+/// at: nodes have 8 GPUs, job definitions are taken as given, and lineage is what `--lineage` says.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  osprey priority job.json
+  osprey priority events/backlog.jsonl --output json
+  osprey priority - --policy policy.toml < job.json
+  osprey priority job.json --lineage '{\"failures\": 3}'
+  osprey priority --local                  the jobs that wait in the local pipeline
+
+Exit code 3 when any of the jobs is refused.")]
+pub struct PriorityArgs {
+    /// Job files; `-` is standard input. Without one, the waiting jobs of the pipeline
+    #[arg(value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// The policy; the built-in default without it
+    #[arg(long, value_name = "FILE")]
+    policy: Option<PathBuf>,
+    /// Job definitions as `RegisterJobDefinition` takes them: one, a list, or one a line
+    #[arg(long, value_name = "FILE")]
+    definitions: Option<PathBuf>,
+    /// What happened to the job before, such as `{"failures": 3}`
+    #[arg(long, value_name = "JSON", conflicts_with = "local")]
+    lineage: Option<String>,
+    #[command(flatten)]
+    place: Place,
+}
+
+/// Shows the priorities.
+pub fn priority(args: &PriorityArgs, ui: &mut Ui) -> Result<Exit, CliError> {
+    let answers = match (&args.place.local, args.files.is_empty()) {
+        (None, true) => return Err(no_input()),
+        (None, false) => offline(args)?,
+        (Some(dir), true) => Joined::open(dir)?.queue()?,
+        (Some(dir), false) => {
+            let joined = Joined::open(dir)?;
+            let policy = args.policy.as_deref().map(|path| policy_file::load(Some(path))).transpose()?;
+            evaluate(args, |request| joined.evaluate(request, policy.as_ref()))?
+        }
+    };
+    show(&answers, ui)?;
+    Ok(if answers.iter().all(|answer| answer.admitted) { Exit::Ok } else { Exit::Negative })
+}
+
+fn no_input() -> CliError {
+    CliError::new(ErrorCode::Usage, "no job is given")
+        .help("name a file, `-` for standard input, or `--local` for the jobs that wait in the local pipeline")
+}
+
+fn offline(args: &PriorityArgs) -> Result<Vec<Answer>, CliError> {
+    let offline = Offline {
+        policy: policy_file::load(args.policy.as_deref())?,
+        definitions: Definitions::load(args.definitions.as_deref())?,
+        lineage: lineage(args.lineage.as_deref())?,
+        now: jiff::Timestamp::now(),
+    };
+    evaluate(args, |request| Ok(offline.evaluate(request)))
+}
+
+fn lineage(text: Option<&str>) -> Result<LineageFacts, CliError> {
+    let Some(text) = text else { return Ok(LineageFacts::default()) };
+    serde_json::from_str(text).map_err(|fault| {
+        CliError::new(ErrorCode::Usage, format!("`--lineage` can't be read: {fault}"))
+            .help("write it as `{\"failures\": 3}`; known are the facts of `lineage.*`")
+    })
+}
+
+/// Answers every request of every file, in order.
+fn evaluate(
+    args: &PriorityArgs,
+    mut one: impl FnMut(&SubmitJobRequest) -> Result<Answer, CliError>,
+) -> Result<Vec<Answer>, CliError> {
+    let mut answers = Vec::new();
+    for file in &args.files {
+        let entries = input::requests(&input::read(file)?);
+        if entries.is_empty() {
+            return Err(CliError::new(ErrorCode::FileEmpty, format!("`{}` is empty", file.display())));
+        }
+        for entry in entries {
+            answers.push(match read(&entry) {
+                Ok(request) => one(&request)?,
+                Err(rejection) => rejected(&entry, rejection),
+            });
+        }
+    }
+    Ok(answers)
+}
+
+fn read(entry: &Entry) -> Result<SubmitJobRequest, Rejection> {
+    match message::parse_bytes(&entry.bytes)? {
+        Message::Submit(request) => Ok(*request),
+        Message::Action(_) => Err(Rejection {
+            code: osprey_model::reason::ReasonCode::WrongType,
+            message: "the body is an action and no job; an action has no priority".to_owned(),
+            malformed: false,
+        }),
+    }
+}
+
+/// The answer for a body that is no request; its name is told as far as it can be read.
+fn rejected(entry: &Entry, rejection: Rejection) -> Answer {
+    let value: Option<serde_json::Value> = serde_json::from_slice(&entry.bytes).ok();
+    let name = value.and_then(|value| Some(value.get("jobName")?.as_str()?.to_owned()));
+    Answer { job_name: name, refusals: vec![rejection.into()], ..Answer::default() }
+}
+
+fn show(answers: &[Answer], ui: &mut Ui) -> Result<(), CliError> {
+    if ui.is_json() {
+        return answers.iter().try_for_each(|answer| ui.json(answer));
+    }
+    if answers.is_empty() {
+        ui.note("no job waits");
+    }
+    answers.iter().enumerate().try_for_each(|(index, answer)| {
+        let gap = if index == 0 { "" } else { "\n" };
+        ui.text(&format!("{gap}{}", decision::answer(answer)))
+    })
+}

@@ -1,0 +1,259 @@
+//! A run: take a file in, drive the pipeline until every job has ended, and give the account.
+
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use osprey_local::{LocalWorld, StateDir, StateLock, Time};
+use osprey_local_batch::{EventOptions, Options};
+use osprey_pipeline::context::{Context, Settings};
+use osprey_policy::Policy;
+
+use super::account::{self, Fate, Summary};
+use super::board::Board;
+use super::cluster::{Cluster, Kept};
+use super::engine::EngineThread;
+use super::ingest::{self, TakenLine};
+use super::pipeline::Pipeline;
+use super::progress::{Progress, Scene};
+use super::signal;
+use crate::SUPERVISE;
+use crate::definitions::Definitions;
+use crate::error::{CliError, ErrorCode};
+use crate::input::Entry;
+use crate::ui::Ui;
+
+/// Sleep when there was nothing to do.
+const IDLE: Duration = Duration::from_millis(5);
+/// Records are read again at most so often, and at most for a tenth of the time.
+const REFRESH_EVERY: Duration = Duration::from_millis(50);
+/// Steps that may fail one after the other before the run is given up.
+const FAILURES_MAX: u32 = 50;
+/// Sleep after a step that failed.
+const SLEEP_AFTER_FAILURE: Duration = Duration::from_millis(200);
+/// Rounds without anything to do in which a line may still be without an end.
+const UNACCOUNTED_ROUNDS_MAX: u32 = 200;
+
+/// What a run is started with.
+pub struct Plan {
+    /// The file.
+    pub file: PathBuf,
+    /// Its lines that aren't blank.
+    pub entries: Vec<Entry>,
+    /// The state directory.
+    pub dir: PathBuf,
+    /// The nodes.
+    pub cluster: Cluster,
+    /// How many times as fast as real time Osprey's timers run.
+    pub speed: f64,
+    /// The policy.
+    pub policy: Policy,
+    /// Its text.
+    pub policy_text: String,
+    /// Definitions to register.
+    pub definitions: Definitions,
+    /// Mean number of reclaims of one Spot node in one hour.
+    pub reclaim_rate: f64,
+    /// How unkind the event bus is.
+    pub events: EventOptions,
+}
+
+/// How a run ended.
+pub enum Ended {
+    /// Every line is accounted for.
+    Complete(Summary, Vec<Fate>),
+    /// A person stopped it; so many jobs go on.
+    Interrupted {
+        /// Jobs that have not ended.
+        open: usize,
+    },
+}
+
+/// Takes a state directory for a run; it is ours as long as the answer lives.
+///
+/// # Errors
+/// One sentence when it can't be created or written, or another run has it.
+pub fn take(dir: &Path) -> Result<(StateDir, StateLock), CliError> {
+    let unusable = |sentence: String| CliError::new(ErrorCode::StateUnusable, sentence);
+    let state = StateDir::open(dir).map_err(|error| unusable(error.to_string()))?;
+    let lock = state.lock().map_err(|error| unusable(error.to_string()))?;
+    Ok((state, lock))
+}
+
+/// Runs the plan in a state directory that was taken.
+///
+/// # Errors
+/// When the state can't be used, or a line ended nowhere.
+pub fn run(plan: &Plan, state: &StateDir, ui: &mut Ui) -> Result<Ended, CliError> {
+    let world = open(plan, state)?;
+    plan.cluster.set_up(world.batch(), &plan.policy)?;
+    register(&world, &plan.definitions)?;
+    Kept { cluster: plan.cluster, policy: plan.policy_text.clone() }.save(state.path())?;
+    let interrupted = signal::listen()?;
+    let engine = EngineThread::start(world.batch())?;
+    let lines = ingest::ingest(&world, &plan.file, &plan.entries)?;
+    let pools = plan.cluster.pools(&plan.policy);
+    let settings = settings(state.path());
+    let context = Context { policy: &plan.policy, pools: &pools, settings: &settings };
+    let mut drive = Drive {
+        plan,
+        world: &world,
+        pipeline: Pipeline::new(&world, context),
+        engine,
+        board: Board::default(),
+        progress: Progress::default(),
+        lines,
+        interrupted,
+        refreshed: None,
+        refresh_took: Duration::ZERO,
+        asked: true,
+        unaccounted_rounds: 0,
+    };
+    drive.to_the_end(ui)
+}
+
+fn open(plan: &Plan, state: &StateDir) -> Result<LocalWorld, CliError> {
+    let program = std::env::current_exe()
+        .map_err(|error| CliError::failed(format!("this program's own path isn't known: {error}")))?;
+    let batch = Options {
+        supervisor: vec![program.into(), SUPERVISE.into()],
+        events: plan.events.clone(),
+        reclaims_per_node_hour: plan.reclaim_rate,
+        ..Options::default()
+    };
+    LocalWorld::open(state, Time::Set { speed: plan.speed }, batch)
+        .map_err(|error| CliError::new(ErrorCode::StateUnusable, error.to_string()))
+}
+
+fn register(world: &LocalWorld, definitions: &Definitions) -> Result<(), CliError> {
+    for definition in &definitions.all {
+        world.batch().ensure_job_definition(definition).map_err(|error| {
+            let name = osprey_model::message::words::quote(&definition.job_definition_name);
+            CliError::new(ErrorCode::InvalidInput, format!("job definition {name} can't be registered: {error}"))
+        })?;
+    }
+    Ok(())
+}
+
+/// Checkpoints go beside the store, so that a job finds its own again whatever directory it is started from.
+fn settings(dir: &Path) -> Settings {
+    let base = dir.canonicalize().unwrap_or_else(|_| dir.to_owned()).join("checkpoints");
+    Settings { checkpoint_base: Some(base.display().to_string()), ..Settings::local() }
+}
+
+/// A run under way.
+struct Drive<'a> {
+    plan: &'a Plan,
+    world: &'a LocalWorld,
+    pipeline: Pipeline<'a>,
+    engine: EngineThread,
+    board: Board,
+    progress: Progress,
+    lines: Vec<TakenLine>,
+    interrupted: Arc<AtomicBool>,
+    refreshed: Option<Instant>,
+    refresh_took: Duration,
+    /// Whether jobs that had ended may have been put back since the last refresh.
+    asked: bool,
+    unaccounted_rounds: u32,
+}
+
+impl Drive<'_> {
+    fn to_the_end(&mut self, ui: &mut Ui) -> Result<Ended, CliError> {
+        let mut failures = 0;
+        loop {
+            if self.interrupted.load(Ordering::Acquire) {
+                return self.interrupt(ui);
+            }
+            self.engine.check()?;
+            match self.round(ui) {
+                Ok(Some(ended)) => return Ok(ended),
+                Ok(None) => failures = 0,
+                Err(error) if failures >= FAILURES_MAX || error.code == ErrorCode::BrokenPipe => return Err(error),
+                Err(error) => {
+                    failures += 1;
+                    tracing::warn!(error = error.message, "a round of the pipeline failed.");
+                    std::thread::sleep(SLEEP_AFTER_FAILURE);
+                }
+            }
+        }
+    }
+
+    /// One round; the account when it was the last.
+    fn round(&mut self, ui: &mut Ui) -> Result<Option<Ended>, CliError> {
+        let stepped = self.pipeline.step()?;
+        self.asked |= stepped.asked;
+        if stepped.did_something() || self.board.open() > 0 || self.asked {
+            self.refresh(ui)?;
+        }
+        if stepped.did_something() {
+            return Ok(None);
+        }
+        if self.board.open() == 0 && self.pipeline.is_drained()? {
+            return self.complete(ui);
+        }
+        std::thread::sleep(IDLE);
+        Ok(None)
+    }
+
+    fn refresh(&mut self, ui: &mut Ui) -> Result<(), CliError> {
+        let pause = REFRESH_EVERY.max(self.refresh_took * 10);
+        if self.refreshed.is_some_and(|refreshed| refreshed.elapsed() < pause) {
+            return Ok(());
+        }
+        self.refresh_now(ui)
+    }
+
+    fn refresh_now(&mut self, ui: &mut Ui) -> Result<(), CliError> {
+        let began = Instant::now();
+        let moved = self.board.refresh(self.world, std::mem::take(&mut self.asked))?;
+        self.refreshed = Some(Instant::now());
+        self.refresh_took = began.elapsed();
+        let dir = self.plan.dir.display().to_string();
+        let scene = Scene {
+            board: &self.board,
+            policy: &self.plan.policy,
+            cluster: self.plan.cluster,
+            lines: self.lines.len(),
+            dir: &dir,
+        };
+        self.progress.show(ui, &scene, &moved)
+    }
+
+    /// Gives the account once nothing is on its way and no job is open, after a look at everything.
+    fn complete(&mut self, ui: &mut Ui) -> Result<Option<Ended>, CliError> {
+        self.asked = true;
+        self.refresh_now(ui)?;
+        if self.board.open() > 0 {
+            return Ok(None);
+        }
+        let fates = self.lines.iter().map(|line| account::fate(self.world, line)).collect::<Result<Vec<_>, _>>()?;
+        if let Some(lost) = fates.iter().find(|fate| fate.place.is_none()) {
+            self.unaccounted_rounds += 1;
+            if self.unaccounted_rounds > UNACCOUNTED_ROUNDS_MAX {
+                let line = lost.line;
+                return Err(CliError::failed(format!("line {line} ended nowhere: a fault of Osprey")));
+            }
+            std::thread::sleep(IDLE);
+            return Ok(None);
+        }
+        self.progress.clear(ui)?;
+        let summary = account::summary(self.world, &fates, self.progress.elapsed_seconds(), self.plan.speed)?;
+        Ok(Some(Ended::Complete(summary, fates)))
+    }
+
+    fn interrupt(&mut self, ui: &mut Ui) -> Result<Ended, CliError> {
+        self.progress.clear(ui)?;
+        self.board.refresh(self.world, true)?;
+        Ok(Ended::Interrupted { open: self.board.open() })
+    }
+}
+
+/// A delay of events between 0 and so many seconds, as the local Batch takes it.
+#[must_use]
+#[expect(clippy::cast_possible_truncation, reason = "`as` saturates, and the seconds were checked")]
+pub fn delay_range(seconds: f64) -> RangeInclusive<i64> {
+    0..=(seconds.max(0.0) * 1000.0) as i64
+}

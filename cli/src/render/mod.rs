@@ -1,0 +1,9 @@
+//! What answers look like: tables and sentences for people, JSON for programs.
+
+pub mod dead_letter;
+pub mod decision;
+pub mod job;
+pub mod policy;
+pub mod run;
+pub mod table;
+pub mod time;

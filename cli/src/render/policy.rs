@@ -1,0 +1,161 @@
+//! Mistakes of a policy with the line they are on, and how its tests went.
+
+use std::fmt::Write as _;
+
+use osprey_policy::Policy;
+use osprey_policy::case::TestOutcome;
+use osprey_policy::problem::{PolicyError, Warning};
+
+use super::decision;
+use crate::ui::Paint;
+
+/// Most characters of a source line that are shown.
+const LINE_CHARACTERS_MAX: usize = 120;
+
+/// A policy file as its reader sees it.
+#[derive(Clone, Copy, Debug)]
+pub struct Source<'a> {
+    /// Its path.
+    pub name: &'a str,
+    /// What it says.
+    pub text: &'a str,
+    /// Colours.
+    pub paint: Paint,
+}
+
+/// Where something is.
+struct Spot<'a> {
+    path: &'a str,
+    line: usize,
+    column: usize,
+}
+
+impl Source<'_> {
+    /// Every mistake, and how many there are.
+    #[must_use]
+    pub fn broken(&self, errors: &[PolicyError]) -> String {
+        let mut text = String::new();
+        for PolicyError { path, line, column, code, message, help } in errors {
+            let head = self.paint.wrong(&format!("error[{code}]"));
+            let spot = Spot { path, line: *line, column: *column };
+            let _ = writeln!(text, "{head}: {message}\n{}\n", self.excerpt(&spot, help.as_deref()));
+        }
+        let _ = write!(text, "{} in `{}`", counted(errors.len(), "mistake"), self.name);
+        text
+    }
+
+    /// That a policy can be used, with what is odd about it.
+    #[must_use]
+    pub fn sound(&self, policy: &Policy, warnings: &[Warning]) -> String {
+        let mut text = String::new();
+        for Warning { path, line, column, message, .. } in warnings {
+            let spot = Spot { path, line: *line, column: *column };
+            let _ = writeln!(text, "{}: {message}\n{}\n", self.paint.strong("warning"), self.excerpt(&spot, None));
+        }
+        let tests = counted(policy.tests().len(), "test");
+        let tiers = policy.tiers().iter().map(|tier| tier.name.as_str()).collect::<Vec<_>>().join(", ");
+        let _ = write!(text, "`{}` is sound: revision {}, tiers {tiers}, {tests}", self.name, policy.revision());
+        if !warnings.is_empty() {
+            let _ = write!(text, ", {}", counted(warnings.len(), "warning"));
+        }
+        text
+    }
+
+    /// Place, source line and caret, path in the structure, and advice.
+    fn excerpt(&self, spot: &Spot<'_>, help: Option<&str>) -> String {
+        let number = spot.line.to_string();
+        let gutter = " ".repeat(number.len());
+        let (line, start) = self.line(spot);
+        let caret = " ".repeat(start) + &"^".repeat(word_length(&line, start));
+        let mut text = format!("{gutter}--> {}:{}:{}\n", self.name, spot.line, spot.column);
+        let _ = write!(text, "{gutter} |\n{number} | {line}\n{gutter} | {}", self.paint.wrong(&caret));
+        if !spot.path.is_empty() {
+            let _ = write!(text, "\n{gutter} = at {}", spot.path);
+        }
+        if let Some(help) = help {
+            let _ = write!(text, "\n{gutter} = {} {help}", self.paint.advice("help:"));
+        }
+        text
+    }
+
+    /// The line, cut to what fits, and where in it the spot is.
+    fn line(&self, spot: &Spot<'_>) -> (String, usize) {
+        let line = self.text.lines().nth(spot.line.saturating_sub(1)).unwrap_or_default();
+        let column = spot.column.saturating_sub(1);
+        let skipped = column.saturating_sub(LINE_CHARACTERS_MAX / 2);
+        let skipped = if line.chars().count() > LINE_CHARACTERS_MAX { skipped } else { 0 };
+        let shown = line.chars().skip(skipped).take(LINE_CHARACTERS_MAX);
+        // A tab takes one column here, so that the caret stands under its character.
+        (shown.map(|c| if c.is_control() { ' ' } else { c }).collect(), column - skipped)
+    }
+}
+
+/// Characters of the word that begins at `start`, at least one.
+fn word_length(line: &str, start: usize) -> usize {
+    line.chars().skip(start).take_while(|c| c.is_alphanumeric() || matches!(c, '_' | '.' | '-')).count().max(1)
+}
+
+/// How each test went, and how many passed.
+#[must_use]
+pub fn tests(outcomes: &[TestOutcome], paint: Paint) -> String {
+    let mut text = String::new();
+    for outcome in outcomes {
+        if outcome.passed() {
+            let _ = writeln!(text, "ok      {}", outcome.name);
+        } else {
+            let _ = writeln!(text, "{}  {} (line {})", paint.wrong("FAILED"), outcome.name, outcome.line);
+            for failure in &outcome.failures {
+                let _ = writeln!(text, "        {failure}");
+            }
+            let _ = writeln!(text, "{}", decision::indent(&decision::indent(&decision::steps(&outcome.derivation.steps))));
+        }
+    }
+    let passed = outcomes.iter().filter(|outcome| outcome.passed()).count();
+    let _ = write!(text, "{} passed, {} failed", passed, outcomes.len() - passed);
+    text
+}
+
+/// A number and its noun: `1 test`, `2 tests`.
+#[must_use]
+pub fn counted(count: usize, noun: &str) -> String {
+    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
+}
+
+#[cfg(test)]
+mod tests {
+    use osprey_policy::problem::PolicyErrorCode;
+
+    use super::*;
+
+    #[test]
+    fn a_mistake_is_shown_on_its_line_with_the_way_out() {
+        let source = Source { name: "p.toml", text: "a = 1\nwhen = \"job.gpuz > 4\"\n", paint: Paint::OFF };
+        let errors = [PolicyError {
+            path: "rule[0].when".to_owned(),
+            line: 2,
+            column: 9,
+            code: PolicyErrorCode::UnknownFact,
+            message: "there is no fact `job.gpuz`".to_owned(),
+            help: Some("did you mean `job.gpus`?".to_owned()),
+        }];
+        let want = "\
+error[UnknownFact]: there is no fact `job.gpuz`
+ --> p.toml:2:9
+  |
+2 | when = \"job.gpuz > 4\"
+  |         ^^^^^^^^
+  = at rule[0].when
+  = help: did you mean `job.gpus`?
+
+1 mistake in `p.toml`";
+        assert_eq!(source.broken(&errors), want);
+    }
+
+    #[test]
+    fn of_a_long_line_the_part_around_the_mistake_is_shown() {
+        let text = format!("{}x", "a".repeat(500));
+        let source = Source { name: "p", text: &text, paint: Paint::OFF };
+        let (line, start) = source.line(&Spot { path: "", line: 1, column: 501 });
+        assert_eq!(line.chars().nth(start), Some('x'));
+    }
+}
