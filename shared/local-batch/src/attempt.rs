@@ -197,6 +197,11 @@ impl AttemptRow {
         Ok(())
     }
 
+    /// Its devices.
+    pub fn device_numbers(&self) -> impl Iterator<Item = i64> {
+        self.devices.split(',').filter_map(|device| device.parse().ok())
+    }
+
     /// Name of the log stream, which is also the path of the log file inside `batch/jobs`, without its suffix.
     pub fn log_stream(&self) -> String {
         format!("{}/{}", self.job_id, self.number)

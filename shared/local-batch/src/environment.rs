@@ -9,7 +9,7 @@ use crate::arn::name_of;
 use crate::batch::LocalBatch;
 use crate::change::Change;
 use crate::error::BatchError;
-use crate::{spot, validate};
+use crate::validate;
 
 /// Whether hosts stay or may be reclaimed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -129,25 +129,6 @@ pub struct ComputeEnvironment {
     pub memory_mib_per_node: u64,
     /// Tags.
     pub tags: BTreeMap<String, String>,
-}
-
-/// A node, with what the scheduler needs of its environment.
-#[derive(Clone, Debug)]
-pub(crate) struct NodeRow {
-    pub environment: String,
-    pub index: i64,
-    pub first_device: i64,
-    pub gpus: i64,
-    pub instance_id: String,
-    pub generation: i64,
-    pub ready_at: i64,
-    pub reclaim_at: Option<i64>,
-    pub draining: bool,
-    pub retired: bool,
-    pub vcpus_milli: i64,
-    pub memory_mib: i64,
-    pub enabled: bool,
-    pub spot: bool,
 }
 
 impl LocalBatch {
@@ -324,94 +305,6 @@ impl Change<'_> {
         }
         self.db.execute("DELETE FROM node WHERE environment = ?1", params![name])?;
         Ok(())
-    }
-
-    fn add_nodes(&self, name: &str, range: std::ops::Range<u32>, gpus: u32) -> Result<(), BatchError> {
-        for index in range {
-            let first = self.free_device_block(gpus)?;
-            self.db.execute(
-                "INSERT INTO node (environment, idx, first_device, gpus, instance_id, generation, ready_at)
-                 VALUES (?1, ?2, ?3, ?4, '', 0, 0)",
-                params![name, index, first, gpus],
-            )?;
-            self.replace_instance(name, i64::from(index))?;
-        }
-        Ok(())
-    }
-
-    /// The lowest device number from which `gpus` numbers in a row belong to no node.
-    fn free_device_block(&self, gpus: u32) -> rusqlite::Result<i64> {
-        let mut statement =
-            self.db.prepare_cached("SELECT first_device, gpus FROM node WHERE gpus > 0 ORDER BY first_device")?;
-        let taken = statement.query_map([], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?)))?;
-        let mut next = 0;
-        for block in taken {
-            let (first, size) = block?;
-            if first - next >= i64::from(gpus) {
-                break;
-            }
-            next = next.max(first + size);
-        }
-        Ok(next)
-    }
-
-    /// Gives a node a new instance that takes jobs after the start-up delay.
-    pub fn replace_instance(&self, environment: &str, index: i64) -> rusqlite::Result<()> {
-        let Some(node) = self.nodes()?.into_iter().find(|n| n.environment == environment && n.index == index) else {
-            return Ok(());
-        };
-        let generation = node.generation + 1;
-        let ready_at = self.now_ms.saturating_add(self.options.start_up_delay_ms);
-        let lifetime = node.spot.then(|| spot::lifetime_ms(self.options, environment, index, generation)).flatten();
-        self.db
-            .prepare_cached(
-                "UPDATE node SET instance_id = ?3, generation = ?4, ready_at = ?5, reclaim_at = ?6, draining = 0
-                 WHERE environment = ?1 AND idx = ?2",
-            )?
-            .execute(params![
-                environment,
-                index,
-                spot::new_instance_id(),
-                generation,
-                ready_at,
-                lifetime.map(|ms| ready_at.saturating_add(ms))
-            ])?;
-        Ok(())
-    }
-
-    /// When the next node that is starting up will take jobs.
-    pub fn next_node_ready_at(&self) -> rusqlite::Result<Option<i64>> {
-        self.db
-            .prepare_cached("SELECT min(ready_at) FROM node WHERE ready_at > ?1")?
-            .query_row(params![self.now_ms], |row| row.get(0))
-    }
-
-    /// All nodes, in the order environments are named and nodes are numbered.
-    pub fn nodes(&self) -> rusqlite::Result<Vec<NodeRow>> {
-        let mut statement = self.db.prepare_cached(
-            "SELECT n.environment, n.idx, n.first_device, n.gpus, n.instance_id, n.generation, n.ready_at,
-                n.reclaim_at, n.draining, n.retired, e.vcpus_milli, e.memory_mib, e.state = 'ENABLED', e.kind = 'SPOT'
-             FROM node n JOIN compute_environment e ON e.name = n.environment ORDER BY n.environment, n.idx",
-        )?;
-        let rows = statement.query_map([], |row| {
-            Ok(NodeRow {
-                environment: row.get(0)?,
-                index: row.get(1)?,
-                first_device: row.get(2)?,
-                gpus: row.get(3)?,
-                instance_id: row.get(4)?,
-                generation: row.get(5)?,
-                ready_at: row.get(6)?,
-                reclaim_at: row.get(7)?,
-                draining: row.get(8)?,
-                retired: row.get(9)?,
-                vcpus_milli: row.get(10)?,
-                memory_mib: row.get(11)?,
-                enabled: row.get(12)?,
-                spot: row.get(13)?,
-            })
-        })?;
-        rows.collect()
     }
 }
 

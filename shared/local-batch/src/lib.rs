@@ -32,6 +32,7 @@ mod job;
 mod launch;
 pub mod list;
 mod memory;
+pub mod node;
 mod observe;
 pub mod options;
 mod placement;
@@ -59,6 +60,7 @@ pub use environment::{
 pub use error::{BatchError, EngineError, ErrorCode, OpenError};
 pub use event::PendingEvent;
 pub use list::{JobList, ListFilter, ListJobsRequest};
+pub use node::ComputeNode;
 pub use options::{EventOptions, Options};
 pub use queue::{
     ComputeEnvironmentOrder, FairShare, JobQueue, JobQueueRequest, JobQueueUpdate, SchedulingPolicy, ShareWeight,

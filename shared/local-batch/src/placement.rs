@@ -6,9 +6,9 @@ use rusqlite::params;
 use crate::arn::name_of;
 use crate::attempt::AttemptRow;
 use crate::change::Change;
-use crate::environment::NodeRow;
 use crate::error::BatchError;
 use crate::job::JobRow;
+use crate::node::NodeRow;
 use crate::queue::{FairShare, JobQueue};
 use crate::requirement::Need;
 use crate::schedule::{self, Candidate, Node, Queue, Share};
@@ -51,7 +51,7 @@ impl Change<'_> {
         let mut node = Node {
             environment: names.iter().position(|name| *name == row.environment).unwrap_or(usize::MAX),
             index: row.index,
-            open: row.enabled && !row.draining && !row.retired && row.ready_at <= self.now_ms,
+            open: row.is_open(self.now_ms),
             retired: row.retired,
             free_devices: (row.first_device..row.first_device + row.gpus).collect(),
             free: total,
@@ -60,7 +60,7 @@ impl Change<'_> {
         for attempt in live.iter().filter(|a| a.environment == row.environment && a.node == row.index) {
             node.free.vcpus_milli -= attempt.vcpus_milli;
             node.free.memory_mib -= attempt.memory_mib;
-            let taken: Vec<i64> = attempt.devices.split(',').filter_map(|device| device.parse().ok()).collect();
+            let taken: Vec<i64> = attempt.device_numbers().collect();
             node.free_devices.retain(|device| !taken.contains(device));
         }
         node

@@ -61,7 +61,7 @@ fn a_disabled_environment_holds_jobs_back_and_a_disabled_queue_only_new_ones() {
     let update = JobQueueUpdate { state: Some(State::Disabled), ..Default::default() };
     stage.batch.update_job_queue("tier-low-spot", &update).unwrap();
     stage.cycle();
-    let status = || stage.batch.describe_jobs(&[id.clone()]).unwrap()[0]["status"].clone();
+    let status = || stage.batch.describe_jobs(std::slice::from_ref(&id)).unwrap()[0]["status"].clone();
     assert_eq!(status(), "RUNNABLE");
     let enabled = ComputeEnvironmentUpdate { state: Some(State::Enabled), ..Default::default() };
     stage.batch.update_compute_environment("spot-ce", &enabled).unwrap();

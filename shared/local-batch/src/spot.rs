@@ -3,9 +3,9 @@
 use crate::attempt::{AttemptRow, StopCause};
 use crate::batch::LocalBatch;
 use crate::change::Change;
-use crate::environment::NodeRow;
 use crate::error::BatchError;
 use crate::event::{drawn, fraction};
+use crate::node::NodeRow;
 use crate::options::Options;
 
 /// The tag of a job whose Spot host is reclaimed so long after the job started, once in the job's life. Its value is

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::LocalBatch;
 use crate::event::tests::Stage;
 
-fn refusal(batch: &LocalBatch, body: Value) -> String {
+fn refusal(batch: &LocalBatch, body: &Value) -> String {
     let mut request = json!({"jobName": "x", "jobQueue": "tier-low-spot", "jobDefinition": "train",
         "shareIdentifier": "a", "schedulingPriorityOverride": 1});
     request.as_object_mut().unwrap().extend(body.as_object().unwrap().clone());
@@ -32,11 +32,11 @@ fn unknown_names_are_refused_with_the_name() {
         ),
     ];
     for (body, want) in cases {
-        assert_eq!(refusal(&stage.batch, body), want);
+        assert_eq!(refusal(&stage.batch, &body), want);
     }
     let id = stage.submit(&json!({}));
     let pairs = json!({"arrayProperties": {"size": 2}, "dependsOn": [{"jobId": id, "type": "N_TO_N"}]});
-    assert_eq!(refusal(&stage.batch, pairs), format!("N_TO_N dependency {id} must be an array job of the same size"));
+    assert_eq!(refusal(&stage.batch, &pairs), format!("N_TO_N dependency {id} must be an array job of the same size"));
 }
 
 #[test]
@@ -85,7 +85,7 @@ fn definitions_get_revisions_only_when_they_change() {
         let found = stage.batch.describe_job_definitions(&[name.to_owned()]).unwrap();
         found.iter().map(|definition| definition.revision).collect::<Vec<_>>()
     };
-    assert_eq!((revisions("eval"), revisions("eval:1"), revisions(&arn)), (vec![2, 1], vec![1], vec![2, 1]));
+    assert_eq!((revisions("eval"), revisions("eval:1"), revisions(arn)), (vec![2, 1], vec![1], vec![2, 1]));
 }
 
 #[test]

@@ -55,7 +55,7 @@ CREATE TABLE job (
     doomed TEXT, reclaim_after_ms INTEGER
 ) STRICT;
 CREATE INDEX job_by_queue ON job(queue, status, rank, seq);
-CREATE INDEX job_by_share ON job(queue, status, share, priority DESC, rank, seq) WHERE share IS NOT NULL;
+CREATE INDEX job_by_share ON job(queue, status, share, priority DESC, rank, seq);
 CREATE INDEX job_by_name ON job(queue, name_lower, seq);
 CREATE INDEX job_by_parent ON job(parent, status, seq) WHERE parent IS NOT NULL;
 CREATE INDEX job_submitted ON job(seq) WHERE status = 'SUBMITTED' AND parent IS NULL;

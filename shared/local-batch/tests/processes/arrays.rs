@@ -121,6 +121,10 @@ fn no_device_is_given_to_two_jobs_at_once_in_either_environment() {
             world.submit(&asked)
         })
         .collect();
+    world.until("devices are held", |world| !world.batch.describe_nodes().unwrap()[0].jobs.is_empty());
+    let nodes = world.batch.describe_nodes().unwrap();
+    assert_eq!((nodes[0].devices.as_slice(), nodes[1].devices.as_slice()), (&[0, 1, 2][..], &[3, 4, 5][..]));
+    assert!(nodes[0].open && nodes[0].free_devices.len() < 3);
     for (n, id) in ids.iter().enumerate() {
         assert_eq!(world.end_of(id)["status"], "SUCCEEDED");
         let log = world.log(id, 1);
