@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use crate::process::memory_by_group;
+use crate::process::{Measure, memory_by_group};
 
 /// Shortest time between two samples.
 const INTERVAL: Duration = Duration::from_millis(100);
@@ -25,12 +25,21 @@ impl MemoryWatch {
             return Vec::new();
         }
         let groups: Vec<i32> = limits.keys().copied().collect();
-        let used = memory_by_group(&groups);
+        // Workers that were forked share most of their pages: only a second, dearer look says what they really use.
+        let mut over = beyond(limits, &memory_by_group(&groups, Measure::Resident));
+        if !over.is_empty() {
+            over = beyond(limits, &memory_by_group(&over, Measure::Proportional));
+        }
         self.next = Some(started + INTERVAL.max(started.elapsed() * SHARE));
-        let over = |(group, kib): (&i32, &u64)| {
-            let limit_kib = limits.get(group).and_then(|mib| u64::try_from(*mib).ok())?.saturating_mul(1024);
-            (*kib > limit_kib).then_some(*group)
-        };
-        used.iter().filter_map(over).collect()
+        over
     }
+}
+
+/// The groups that use more KiB than their limit in MiB.
+fn beyond(limits: &BTreeMap<i32, i64>, used: &BTreeMap<i32, u64>) -> Vec<i32> {
+    let over = |(group, kib): (&i32, &u64)| {
+        let limit_kib = limits.get(group).and_then(|mib| u64::try_from(*mib).ok())?.saturating_mul(1024);
+        (*kib > limit_kib).then_some(*group)
+    };
+    used.iter().filter_map(over).collect()
 }

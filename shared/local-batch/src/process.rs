@@ -100,22 +100,37 @@ pub fn kill_all(pids: &[i32]) {
     }
 }
 
-/// Resident memory of each of the process groups asked for, in KiB. Memory that processes share counts in each.
+/// How memory is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Measure {
+    /// Resident pages; cheap, but pages that processes share count in each of them.
+    Resident,
+    /// Each page divided by the processes that share it; some hundred times dearer.
+    Proportional,
+}
+
+/// Memory of each of the process groups asked for, in KiB.
 #[must_use]
-pub fn memory_by_group(groups: &[i32]) -> BTreeMap<i32, u64> {
+pub fn memory_by_group(groups: &[i32], measure: Measure) -> BTreeMap<i32, u64> {
     let mut memory = BTreeMap::new();
     for pid in all_pids() {
         if let Some(group) = stat(pid).map(|s| s.group).filter(|group| groups.contains(group)) {
-            *memory.entry(group).or_insert(0) += resident_kib(pid);
+            let kib = match measure {
+                Measure::Resident => kib_in(pid, "status", "VmRSS:"),
+                // Not every kernel has the file.
+                Measure::Proportional => {
+                    kib_in(pid, "smaps_rollup", "Pss:").or_else(|| kib_in(pid, "status", "VmRSS:"))
+                }
+            };
+            *memory.entry(group).or_insert(0) += kib.unwrap_or(0);
         }
     }
     memory
 }
 
-fn resident_kib(pid: i32) -> u64 {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    line.and_then(|line| line.split_ascii_whitespace().next()?.parse().ok()).unwrap_or(0)
+fn kib_in(pid: i32, file: &str, key: &str) -> Option<u64> {
+    let text = fs::read_to_string(format!("/proc/{pid}/{file}")).ok()?;
+    text.lines().find_map(|line| line.strip_prefix(key))?.split_ascii_whitespace().next()?.parse().ok()
 }
 
 #[cfg(test)]

@@ -1,6 +1,8 @@
 //! How commands end by themselves.
 
-use osprey_model::request::{EvaluateOnExit, JobTimeout, KeyValuePair, ResourceRequirement, RetryStrategy};
+use osprey_model::request::{
+    EvaluateOnExit, JobTimeout, KeyValuePair, ResourceRequirement, RetryStrategy, SubmitJobRequest,
+};
 
 use crate::support::{ending, options, request, shell, world};
 
@@ -97,16 +99,27 @@ fn a_command_killed_by_nobody_here_counts_as_out_of_memory() {
     assert_eq!(ending(&world.run(&shell("exit 137"))), want);
 }
 
+fn with_memory(mut request: SubmitJobRequest, mib: u32) -> SubmitJobRequest {
+    let memory = ResourceRequirement { kind: "MEMORY".to_owned(), value: mib.to_string() };
+    request.container_overrides.as_mut().unwrap().resource_requirements.as_mut().unwrap().push(memory);
+    request
+}
+
 #[test]
 fn a_command_over_its_memory_is_killed() {
     let mut world = world("memory", 1, options(1.0));
-    let mut asked = shell("x=$(head -c 60000000 /dev/zero | tr '\\0' x); sleep 20; echo $x");
-    let memory = ResourceRequirement { kind: "MEMORY".to_owned(), value: "32".to_owned() };
-    asked.container_overrides.as_mut().unwrap().resource_requirements.as_mut().unwrap().push(memory);
+    let asked = with_memory(shell("x=$(head -c 60000000 /dev/zero | tr '\\0' x); sleep 20; echo $x"), 32);
     assert_eq!(
         ending(&world.run(&asked)),
         "FAILED | 137 | Essential container in task exited | OutOfMemoryError: Container killed due to memory usage"
     );
+}
+
+#[test]
+fn memory_that_forked_workers_share_counts_once() {
+    let mut world = world("shared-memory", 1, options(1.0));
+    let workers = "x=$(head -c 20000000 /dev/zero | tr '\\0' x); for i in 1 2 3 4 5; do (sleep 0.4; true) & done; wait";
+    assert_eq!(world.run(&with_memory(shell(workers), 64))["status"], "SUCCEEDED");
 }
 
 #[test]
