@@ -48,7 +48,10 @@ pub fn read(path: &Path) -> Result<Vec<u8>, CliError> {
 pub fn read_text(path: &Path) -> Result<String, CliError> {
     String::from_utf8(read(path)?).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
-        CliError::new(ErrorCode::InvalidInput, format!("`{}` is not UTF-8: byte {at} begins no character", path.display()))
+        CliError::new(
+            ErrorCode::InvalidInput,
+            format!("`{}` is not UTF-8: byte {at} begins no character", path.display()),
+        )
     })
 }
 

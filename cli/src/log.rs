@@ -21,8 +21,7 @@ pub fn to_file(dir: &Path) -> Result<(), CliError> {
         CliError::new(ErrorCode::StateUnusable, format!("`{}` can't be written: {}", path.display(), cause(&error)))
     })?;
     let filter = EnvFilter::try_from_env("OSPREY_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
-    let subscriber =
-        tracing_subscriber::fmt().json().with_env_filter(filter).with_writer(Mutex::new(file)).finish();
+    let subscriber = tracing_subscriber::fmt().json().with_env_filter(filter).with_writer(Mutex::new(file)).finish();
     // A second run in one process, as in tests, keeps the first one's log.
     let _ = tracing::subscriber::set_global_default(subscriber);
     Ok(())

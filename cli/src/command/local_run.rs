@@ -178,8 +178,7 @@ impl LocalRunArgs {
             )
             .help("Spot nodes are counted among the nodes"));
         }
-        let gpus_per_node =
-            self.gpus_per_node.or(before.map(|before| before.gpus_per_node)).unwrap_or(USUAL.0);
+        let gpus_per_node = self.gpus_per_node.or(before.map(|before| before.gpus_per_node)).unwrap_or(USUAL.0);
         Ok(Cluster { nodes, gpus_per_node, spot_nodes })
     }
 }

@@ -67,9 +67,11 @@ impl Cluster {
 
     fn pool(&self, name: &str, capacity: CapacityType, policy: &Policy) -> Pool {
         let shape = ComputeEnvironmentRequest::default();
-        let queues = policy.tiers().iter().filter(|tier| is_open(tier, capacity)).map(|tier| {
-            (tier.name.clone(), QueueName::new(format!("osprey-{name}-{}", tier.name)))
-        });
+        let queues = policy
+            .tiers()
+            .iter()
+            .filter(|tier| is_open(tier, capacity))
+            .map(|tier| (tier.name.clone(), QueueName::new(format!("osprey-{name}-{}", tier.name))));
         Pool {
             name: PoolName::new(name),
             mode: PoolMode::Direct,

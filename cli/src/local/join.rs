@@ -73,9 +73,8 @@ impl Joined {
                 .help("start one with `osprey local run FILE.jsonl`, or name its folder with `--local DIR`"));
         }
         let unusable = |sentence: String| CliError::new(ErrorCode::StateUnusable, sentence);
-        let state = StateDir::existing(&dir).map_err(|error| {
-            unusable(error.to_string()).help("`--local DIR` names the folder of a local run")
-        })?;
+        let state = StateDir::existing(&dir)
+            .map_err(|error| unusable(error.to_string()).help("`--local DIR` names the folder of a local run"))?;
         let world = LocalWorld::open(&state, Time::Join, Options::default());
         let world = world.map_err(|error| unusable(error.to_string()))?;
         Ok(Self { world, state, dir })
@@ -150,8 +149,7 @@ impl Joined {
     pub fn find_dead_letter(&self, given: &str) -> Result<JobId, CliError> {
         let given = given.trim().to_lowercase();
         let ids = block_on(view::listed(&self.world, key::DEAD_LETTERS, LIST_MAX))?;
-        let noun =
-            Noun { one: "dead letter", list: "osprey dead-letters list", unknown: ErrorCode::UnknownDeadLetter };
+        let noun = Noun { one: "dead letter", list: "osprey dead-letters list", unknown: ErrorCode::UnknownDeadLetter };
         self.only_one(&given, &ids, &noun)
     }
 

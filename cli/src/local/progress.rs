@@ -118,7 +118,8 @@ pub struct Scene<'a> {
 
 impl Scene<'_> {
     fn picture(&self, elapsed_seconds: f64) -> String {
-        let head = format!("{elapsed_seconds:.1}s  {} lines, {} jobs  {}", self.lines, self.board.jobs().count(), self.dir);
+        let head =
+            format!("{elapsed_seconds:.1}s  {} lines, {} jobs  {}", self.lines, self.board.jobs().count(), self.dir);
         format!("{head}\n\n{}\n\n{}", self.tiers(), self.running())
     }
 

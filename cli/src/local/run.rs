@@ -111,7 +111,7 @@ pub fn run(plan: &Plan, state: &StateDir, ui: &mut Ui) -> Result<Ended, CliError
         asked: true,
         unaccounted_rounds: 0,
     };
-    drive.to_the_end(ui)
+    drive.until_end(ui)
 }
 
 fn open(plan: &Plan, state: &StateDir) -> Result<LocalWorld, CliError> {
@@ -161,7 +161,7 @@ struct Drive<'a> {
 }
 
 impl Drive<'_> {
-    fn to_the_end(&mut self, ui: &mut Ui) -> Result<Ended, CliError> {
+    fn until_end(&mut self, ui: &mut Ui) -> Result<Ended, CliError> {
         let mut failures = 0;
         loop {
             if self.interrupted.load(Ordering::Acquire) {

@@ -65,13 +65,7 @@ pub fn steps(steps: &[Step]) -> String {
     for step in steps {
         let gives = if step.matched { format!("{:+}", step.contribution) } else { String::new() };
         let matched = if step.matched { "yes" } else { "no" };
-        columns.row([
-            step.rule.clone(),
-            matched.to_owned(),
-            gives,
-            step.priority_after.to_string(),
-            because(step),
-        ]);
+        columns.row([step.rule.clone(), matched.to_owned(), gives, step.priority_after.to_string(), because(step)]);
     }
     columns.render()
 }

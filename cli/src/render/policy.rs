@@ -107,7 +107,8 @@ pub fn tests(outcomes: &[TestOutcome], paint: Paint) -> String {
             for failure in &outcome.failures {
                 let _ = writeln!(text, "        {failure}");
             }
-            let _ = writeln!(text, "{}", decision::indent(&decision::indent(&decision::steps(&outcome.derivation.steps))));
+            let _ =
+                writeln!(text, "{}", decision::indent(&decision::indent(&decision::steps(&outcome.derivation.steps))));
         }
     }
     let passed = outcomes.iter().filter(|outcome| outcome.passed()).count();

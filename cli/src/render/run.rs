@@ -36,8 +36,7 @@ pub fn closing(summary: &Summary, fates: &[Fate], policy: &Policy, dir: &Path) -
 fn totals(summary: &Summary) -> String {
     let Summary { jobs, succeeded, failed, refused, dead_letters, requeued, host_lost, preempted, duplicates, .. } =
         summary;
-    let mut columns =
-        Columns::new(&[">LINES", ">SUCCEEDED", ">FAILED", ">REFUSED", ">DEAD LETTERS", ">DUPLICATES"]);
+    let mut columns = Columns::new(&[">LINES", ">SUCCEEDED", ">FAILED", ">REFUSED", ">DEAD LETTERS", ">DUPLICATES"]);
     columns.row([jobs, succeeded, failed, refused, dead_letters, duplicates].map(ToString::to_string));
     format!(
         "{}\n\n{requeued} requeued, {host_lost} hosts lost, {preempted} preempted, in {:.1} s",
@@ -65,7 +64,8 @@ fn next(fates: &[Fate], dir: &Path) -> String {
     let dir = dir.display();
     let first = |place| fates.iter().filter(|fate| fate.place == Some(place)).find_map(|fate| fate.job.as_ref());
     let mut rows = vec![("all jobs:", format!("osprey jobs --local {dir}"))];
-    for (what, place) in [("why refused:", Place::Refused), ("why failed:", Place::Failed), ("one job:", Place::Succeeded)]
+    for (what, place) in
+        [("why refused:", Place::Refused), ("why failed:", Place::Failed), ("one job:", Place::Succeeded)]
     {
         rows.extend(first(place).map(|job| (what, format!("osprey describe {} --local {dir}", job.id))));
     }

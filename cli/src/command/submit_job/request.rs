@@ -40,14 +40,14 @@ pub fn of(args: &SubmitJobArgs) -> Result<Prepared, CliError> {
 
 /// The job of a body: checked for its shape, with an id chosen when it has none.
 pub fn of_body(body: &[u8]) -> Result<Prepared, CliError> {
-    let request = match message::parse_bytes(body).map_err(refused)? {
+    let request = match message::parse_bytes(body).map_err(|rejection| refused(&rejection))? {
         Message::Submit(request) => *request,
         Message::Action(_) => {
             return Err(CliError::new(ErrorCode::InvalidInput, "the body is an action and no job")
                 .help("`osprey cancel`, `requeue`, `hold` and `release` send actions"));
         }
     };
-    let chosen = message::chosen_job_id(&request).map_err(|refusal| refused(refusal.into()))?;
+    let chosen = message::chosen_job_id(&request).map_err(|refusal| refused(&refusal.into()))?;
     let id = chosen.unwrap_or_else(new_id);
     let name = request.job_name.clone();
     let mut request = request;
@@ -56,7 +56,7 @@ pub fn of_body(body: &[u8]) -> Result<Prepared, CliError> {
     Ok(Prepared { id, name, body })
 }
 
-fn refused(rejection: Rejection) -> CliError {
+fn refused(rejection: &Rejection) -> CliError {
     CliError::new(ErrorCode::Refused, rejection.to_string()).help("nothing was sent")
 }
 
@@ -169,10 +169,20 @@ mod tests {
         let id = "6ba7b810-9dad-41d1-80b4-00c04fd430c8";
         let tags = format!("osprey:job-id={id},team=search");
         let request = prepare(&[
-            "--job-name", "a", "--job-definition", "d:1", "--tags", &tags,
-            "--container-overrides", "command=sleep,3,resourceRequirements=[{type=GPU,value=4}]",
-            "--depends-on", "jobId=x", "jobId=y,type=N_TO_N",
-            "--retry-strategy", "attempts=3", "--no-propagate-tags",
+            "--job-name",
+            "a",
+            "--job-definition",
+            "d:1",
+            "--tags",
+            &tags,
+            "--container-overrides",
+            "command=sleep,3,resourceRequirements=[{type=GPU,value=4}]",
+            "--depends-on",
+            "jobId=x",
+            "jobId=y,type=N_TO_N",
+            "--retry-strategy",
+            "attempts=3",
+            "--no-propagate-tags",
         ])
         .unwrap();
         assert_eq!(
