@@ -42,6 +42,8 @@ struct Launched {
     /// Why the last launch failed.
     trouble: Option<String>,
     command: Option<Identity>,
+    /// Whether this engine has sent it SIGTERM.
+    signalled: bool,
 }
 
 /// The one engine of a state directory; another can't start until it is dropped or its process ends. Dropping it
@@ -209,8 +211,9 @@ impl Engine {
                 if spot_due { change.tend_spot(live) } else { Ok(()) }
             })?;
         }
-        let live = if any { self.live()? } else { live.to_vec() };
-        self.signal(live, now_ms)?;
+        let mut stopping = if any { self.live()? } else { live.to_vec() };
+        stopping.retain(|attempt| attempt.stop_cause.is_some());
+        self.signal(stopping, now_ms)?;
         Ok(any)
     }
 
@@ -226,29 +229,38 @@ impl Engine {
         self.memory.over(&limits).iter().filter_map(|group| groups.get(group).copied()).collect()
     }
 
+    /// Whether a node is to be reclaimed, or has been and is empty now.
     fn spot_is_due(&self, live: &[AttemptRow], now_ms: i64) -> Result<bool, EngineError> {
         if live.iter().any(|a| a.stop_cause.is_none() && a.reclaim_at.is_some_and(|at| at <= now_ms)) {
             return Ok(true);
         }
         Ok(self.inner().store.read(|db| {
-            db.prepare_cached("SELECT EXISTS (SELECT 1 FROM node WHERE draining = 1 OR reclaim_at <= ?1)")?
-                .query_row([now_ms], |row| row.get::<_, bool>(0))
+            db.prepare_cached(
+                "SELECT EXISTS (SELECT 1 FROM node n WHERE n.reclaim_at <= ?1 OR (n.draining = 1 AND NOT EXISTS
+                    (SELECT 1 FROM attempt WHERE state != 'ended' AND environment = n.environment AND node = n.idx)))",
+            )?
+            .query_row([now_ms], |row| row.get::<_, bool>(0))
         })?)
     }
 
-    /// Sends SIGTERM to what is to stop, and SIGKILL where the grace is over.
-    fn signal(&mut self, live: Vec<AttemptRow>, now_ms: i64) -> Result<(), EngineError> {
+    /// Sends SIGTERM to what is to stop, and SIGKILL where the grace is over. It is written down before it is sent:
+    /// after a crash in between the next engine sends it again, and an end is never taken for the command's own.
+    fn signal(&mut self, stopping: Vec<AttemptRow>, now_ms: i64) -> Result<(), EngineError> {
         let grace_ms = self.inner().options.grace_ms;
-        for mut attempt in live.into_iter().filter(|a| a.stop_cause.is_some()) {
+        for mut attempt in stopping {
             let Some(command) = self.command(&attempt) else { continue };
+            if attempt.term_at.is_none() {
+                let at_once = attempt.stop_cause == Some(StopCause::Memory);
+                attempt.term_at = Some(now_ms);
+                attempt.kill_at = Some(if at_once { now_ms } else { now_ms.saturating_add(grace_ms) });
+                self.inner().store.write(|db| attempt.save(db))?;
+            }
+            let known = self.launched.entry(key(&attempt)).or_default();
             if attempt.kill_at.is_some_and(|at| at <= now_ms) {
                 command.signal_group(Signal::KILL);
-            } else if attempt.term_at.is_none() {
-                let kills = attempt.stop_cause == Some(StopCause::Memory);
-                command.signal_group(if kills { Signal::KILL } else { Signal::TERM });
-                attempt.term_at = Some(now_ms);
-                attempt.kill_at = Some(if kills { now_ms } else { now_ms.saturating_add(grace_ms) });
-                self.inner().store.write(|db| attempt.save(db))?;
+            } else if !known.signalled {
+                command.signal_group(Signal::TERM);
+                known.signalled = true;
             }
         }
         Ok(())

@@ -42,6 +42,20 @@ fn a_job_that_ignores_sigterm_gets_sigkill_after_the_grace() {
 }
 
 #[test]
+fn a_stop_that_an_engine_began_is_finished_by_the_next_one() {
+    let mut options = options(10.0);
+    options.grace_ms = 5_000;
+    let mut world = world("stop-crash", 1, options.clone());
+    let id = world.submit(&shell("trap 'echo again' TERM; echo ready; while :; do sleep 0.02; done"));
+    world.until("the trap is set", |world| world.log(&id, 1).contains("ready"));
+    world.batch.terminate_job(&id, "make room").unwrap();
+    world.until("SIGTERM has come", |world| world.log(&id, 1).contains("again"));
+    world.crash();
+    world.restart(1, options);
+    assert_eq!(ending(&world.end_of(&id)), "FAILED | 137 | make room | -");
+}
+
+#[test]
 fn before_it_starts_a_job_is_cancelled_at_once_and_has_no_attempts() {
     let mut world = world("cancel", 1, options(1.0));
     let first = world.submit(&shell("exec sleep 30"));
