@@ -10,7 +10,7 @@ use osprey_model::id::{PoolName, QueueName};
 use osprey_model::message::words::quote;
 use osprey_model::metadata::Metadata;
 use osprey_model::pool::{CapacityType, Pool, PoolMode};
-use osprey_model::reason::Refusal;
+use osprey_model::reason::{ReasonCode, Refusal};
 use osprey_model::request::SubmitJobRequest;
 use osprey_model::resources::Demand;
 use osprey_pipeline::{derive, outgoing};
@@ -74,7 +74,9 @@ impl Offline {
             policy: &self.policy,
             our_tags: outgoing::TAGS.len(),
         });
-        add_new(&mut refusals, admission.refusals);
+        // A definition that nobody gave is taken as good, so it has the command.
+        let given = definition.is_none().then_some(ReasonCode::MissingCommand);
+        add_new(&mut refusals, admission.refusals.into_iter().filter(|refusal| Some(refusal.code) != given));
         warnings.extend(admission.warnings);
         warnings.extend(derivation.fallback.iter().map(|why| format!("the fallback priority stands: {why}")));
         Answer {
@@ -113,7 +115,7 @@ impl Offline {
 }
 
 /// Adds the refusals that aren't there yet.
-pub fn add_new(refusals: &mut Vec<Refusal>, more: Vec<Refusal>) {
+fn add_new(refusals: &mut Vec<Refusal>, more: impl IntoIterator<Item = Refusal>) {
     for refusal in more {
         if !refusals.contains(&refusal) {
             refusals.push(refusal);

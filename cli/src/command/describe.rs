@@ -27,10 +27,11 @@ pub struct DescribeArgs {
 pub fn describe(args: &DescribeArgs, ui: &mut Ui) -> Result<Exit, CliError> {
     let joined = Joined::of(&args.place)?;
     let view = joined.view(joined.find(&args.job)?)?;
+    let logs = |id: &osprey_model::id::BatchJobId| joined.log(id.as_str());
     if ui.is_json() {
-        ui.json(&job::record(&view))?;
+        ui.json(&job::record(&view, &logs))?;
     } else {
-        ui.text(&job::story(&view))?;
+        ui.text(&job::story(&view, &logs))?;
     }
     Ok(Exit::Ok)
 }

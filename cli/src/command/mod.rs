@@ -28,7 +28,7 @@ pub const LATEST: &str = ".osprey/latest";
     arg_required_else_help = true,
     after_help = "\
 Examples:
-  osprey local run events/backlog.jsonl    run a file of jobs through the whole pipeline on this machine
+  osprey local run events/backlog.jsonl    run jobs through the whole pipeline here
   osprey priority job.json                 what priority a job would get, and why
   osprey describe 1e5a11f0                 everything on record about a job
   osprey policy check policy.toml          find every mistake in a policy

@@ -179,6 +179,11 @@ impl Joined {
         view.ok_or_else(|| CliError::new(ErrorCode::UnknownJob, format!("there is no job `{id}`")))
     }
 
+    /// The log of an attempt, once there is one.
+    pub fn log(&self, batch_job_id: &str) -> Option<PathBuf> {
+        Some(self.world.batch().log_path(batch_job_id, 1)).filter(|path| path.is_file())
+    }
+
     /// A dead letter with its message; a job that died has its message with the job.
     ///
     /// # Errors

@@ -23,6 +23,7 @@ use crate::SUPERVISE;
 use crate::definitions::Definitions;
 use crate::error::{CliError, ErrorCode};
 use crate::input::Entry;
+use crate::render::run as render;
 use crate::ui::Ui;
 
 /// Sleep when there was nothing to do.
@@ -93,6 +94,12 @@ pub fn run(plan: &Plan, state: &StateDir, ui: &mut Ui) -> Result<Ended, CliError
     Kept { cluster: plan.cluster, policy: plan.policy_text.clone() }.save(state.path())?;
     let interrupted = signal::listen()?;
     let engine = EngineThread::start(world.batch())?;
+    // What an earlier run brought about is no news.
+    let mut board = Board::default();
+    board.refresh(&world, true)?;
+    if board.jobs().next().is_some() {
+        ui.progress(&render::resuming(board.jobs().count(), board.open()));
+    }
     let lines = ingest::ingest(&world, &plan.file, &plan.entries)?;
     let pools = plan.cluster.pools(&plan.policy);
     let settings = settings(state.path());
@@ -102,7 +109,7 @@ pub fn run(plan: &Plan, state: &StateDir, ui: &mut Ui) -> Result<Ended, CliError
         world: &world,
         pipeline: Pipeline::new(&world, context),
         engine,
-        board: Board::default(),
+        board,
         progress: Progress::default(),
         lines,
         interrupted,

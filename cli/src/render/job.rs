@@ -1,5 +1,8 @@
 //! Jobs: a list, a summary, and the whole record of one.
 
+use std::path::PathBuf;
+
+use osprey_model::id::BatchJobId;
 use osprey_model::job::{Attempt, Job};
 use osprey_pipeline::view::JobView;
 use serde_json::{Value, json};
@@ -67,9 +70,12 @@ fn text_or_null(text: &str) -> Option<&str> {
     (!text.is_empty()).then_some(text)
 }
 
+/// Where the log of a Batch job is, when it has one.
+pub type Logs<'a> = &'a dyn Fn(&BatchJobId) -> Option<PathBuf>;
+
 /// The whole record as JSON. Every object is built member by member, so that what is an interface is in one place.
 #[must_use]
-pub fn record(view: &JobView) -> Value {
+pub fn record(view: &JobView, logs: Logs<'_>) -> Value {
     let JobView { job, record, decision, dependencies, attempts, extras, duplicates, .. } = view;
     let mut document = summary(job);
     let more = json!({
@@ -93,13 +99,14 @@ pub fn record(view: &JobView) -> Value {
             "wasted_gpu_seconds": job.counts.wasted_gpu_seconds,
         },
         "budget": { "failures": job.budget.failures, "interruptions": job.budget.interruptions },
-        "attempts": attempts.iter().map(attempt).collect::<Vec<_>>(),
+        "attempts": attempts.iter().map(|ended| attempt(ended, logs)).collect::<Vec<_>>(),
         "running": job.run.as_ref().map(|run| json!({
             "number": job.attempt,
             "batch_job_id": run.id,
             "queue": run.queue,
             "submitted_at": rfc3339(run.submitted_at),
             "started_at": run.started_at.map(rfc3339),
+            "log": logs(&run.id),
         })),
         "evictions": job.counts.preemptions,
         "requeues": job.counts.requeues,
@@ -126,7 +133,7 @@ fn request(body: &str) -> Value {
     serde_json::from_str(body).unwrap_or_else(|_| body.into())
 }
 
-fn attempt(attempt: &Attempt) -> Value {
+fn attempt(attempt: &Attempt, logs: Logs<'_>) -> Value {
     json!({
         "number": attempt.number,
         "batch_job_id": attempt.batch_job_id,
@@ -139,12 +146,13 @@ fn attempt(attempt: &Attempt) -> Value {
         "exit_code": attempt.exit_code,
         "gpu_seconds": attempt.gpu_seconds,
         "then": attempt.then,
+        "log": logs(&attempt.batch_job_id),
     })
 }
 
 /// The whole record for people.
 #[must_use]
-pub fn story(view: &JobView) -> String {
+pub fn story(view: &JobView, logs: Logs<'_>) -> String {
     let mut parts = vec![head(view)];
     if let Some(decision) = &view.decision {
         let head = format!("decision, policy {}", decision.policy_revision);
@@ -156,6 +164,8 @@ pub fn story(view: &JobView) -> String {
     }
     if !view.attempts.is_empty() || view.job.run.is_some() {
         parts.push(format!("attempts\n{}", decision::indent(&attempts(view))));
+        let last = view.job.run.as_ref().map(|run| &run.id).or_else(|| view.attempts.last().map(|a| &a.batch_job_id));
+        parts.extend(last.and_then(logs).map(|path| format!("log of the last: {}", path.display())));
     }
     parts.join("\n\n")
 }

@@ -90,9 +90,15 @@ impl Source<'_> {
     }
 }
 
-/// Characters of the word that begins at `start`, at least one.
+/// Characters of the word or the quoted text that begins at `start`, at least one.
 fn word_length(line: &str, start: usize) -> usize {
-    line.chars().skip(start).take_while(|c| c.is_alphanumeric() || matches!(c, '_' | '.' | '-')).count().max(1)
+    let rest = || line.chars().skip(start);
+    let quoted = rest().next().filter(|c| matches!(c, '"' | '\'')).and_then(|quote| {
+        let inner = rest().skip(1).position(|c| c == quote)?;
+        Some(inner + 2)
+    });
+    let word = || rest().take_while(|c| c.is_alphanumeric() || matches!(c, '_' | '.' | '-')).count();
+    quoted.unwrap_or_else(word).max(1)
 }
 
 /// How each test went, and how many passed.
@@ -150,6 +156,15 @@ error[UnknownFact]: there is no fact `job.gpuz`
 
 1 mistake in `p.toml`";
         assert_eq!(source.broken(&errors), want);
+    }
+
+    #[test]
+    fn a_word_or_a_quoted_text_is_underlined_whole() {
+        for (line, start, want) in
+            [("a = job.gpuz > 4", 4, 8), ("t = \"gold\" # x", 4, 6), ("t = \"go", 4, 1), ("[[x]]", 0, 1)]
+        {
+            assert_eq!(word_length(line, start), want, "{line}");
+        }
     }
 
     #[test]

@@ -26,6 +26,12 @@ pub fn opening(plan: &Plan) -> String {
     )
 }
 
+/// That an earlier run goes on.
+#[must_use]
+pub fn resuming(jobs: usize, open: usize) -> String {
+    format!("goes on from an earlier run: {} on record, {open} open", counted(jobs, "job"))
+}
+
 /// What came of it, and what to look at next.
 #[must_use]
 pub fn closing(summary: &Summary, fates: &[Fate], policy: &Policy, dir: &Path) -> String {

@@ -157,7 +157,11 @@ fn print(ui: &mut Ui, job: &Prepared) -> Result<(), CliError> {
 
 fn print_end(ui: &mut Ui, job: &Job) -> Result<(), CliError> {
     if ui.is_json() {
-        return ui.json(&crate::render::job::summary(job));
+        let mut document = crate::render::job::summary(job);
+        if let Some(members) = document.as_object_mut() {
+            members.extend([("jobId".to_owned(), json!(job.id)), ("jobName".to_owned(), json!(job.name))]);
+        }
+        return ui.json(&document);
     }
     let why = job.end.as_ref().map(|end| format!(": {} ({})", end.message, end.code)).unwrap_or_default();
     ui.text(&format!("{}  {}  {}{why}", job.id, job.name, job.state.as_str()))
