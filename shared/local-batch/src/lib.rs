@@ -42,11 +42,13 @@ pub mod requirement;
 pub mod retry;
 pub mod schedule;
 mod share;
+pub mod snapshot;
 pub mod spot;
 mod stop;
 pub mod store;
 mod submit;
 pub mod supervise;
+pub mod tag;
 mod transition;
 pub mod validate;
 
@@ -65,4 +67,6 @@ pub use options::{EventOptions, Options};
 pub use queue::{
     ComputeEnvironmentOrder, FairShare, JobQueue, JobQueueRequest, JobQueueUpdate, SchedulingPolicy, ShareWeight,
 };
+pub use snapshot::QueueSnapshot;
 pub use submit::SubmittedJob;
+pub use tag::Tags;

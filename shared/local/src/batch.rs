@@ -40,19 +40,21 @@ impl LocalBatchPorts {
         &self.batch
     }
 
-    /// Moves all events that are due to the event queue, and says how many that were. Each is sent before it is
-    /// acknowledged, so one that is cut off in between comes twice.
+    /// Moves all events that are due to the event queue, with a copy to each of the queues named in `copies`, and says
+    /// how many that were. Each is sent before it is acknowledged, so one that is cut off in between comes twice.
     ///
     /// # Errors
     ///
     /// When the queue or the local Batch can't be used; nothing is lost then.
-    pub fn pump_events(&self, queues: &LocalQueues) -> Result<usize, CallError> {
+    pub fn pump_events(&self, queues: &LocalQueues, copies: &[String]) -> Result<usize, CallError> {
         let queues = queues.clone().with_sender(EVENT_SENDER);
+        let targets: Vec<&str> =
+            std::iter::once(QueueKind::Events.name()).chain(copies.iter().map(String::as_str)).collect();
         let mut moved = 0;
         loop {
             let events = self.batch.fetch_events(EVENTS_AT_A_TIME).map_err(call_error)?;
             let bodies: Vec<String> = events.iter().map(|event| event_text(&event.body)).collect();
-            queues.send_all(QueueKind::Events, &bodies)?;
+            queues.send_all(&targets, &bodies)?;
             let ids: Vec<i64> = events.iter().map(|event| event.id).collect();
             self.batch.ack_events(&ids).map_err(call_error)?;
             moved += ids.len();

@@ -1,4 +1,4 @@
-//! The six queues, as standard SQS queues.
+//! The six queues, and any that somebody names, as standard SQS queues.
 //!
 //! * At least once, in any order. Here the order happens to be that of becoming visible; nobody may rely on it.
 //! * A message that was received is invisible until its visibility time-out has passed, and then comes again.
@@ -9,6 +9,7 @@
 //! * A message is never dropped for its age, and any number may be in flight.
 
 mod ledger;
+mod named;
 mod receive;
 mod sender;
 
@@ -24,6 +25,7 @@ use uuid::Uuid;
 use crate::database::{Database, Fault, Statements};
 
 pub use ledger::{LedgerRow, Line, LineOutcome};
+pub use named::{Outgoing, Place};
 pub use receive::{Delivery, Receipt};
 pub use sender::operating_system_user;
 
@@ -110,19 +112,12 @@ impl LocalQueues {
     ///
     /// [`CallError::Refused`] for an empty or too long text, a character that SQS doesn't take, or too long a delay.
     pub fn send(&self, queue: QueueKind, body: &str, delay_seconds: u32) -> Result<MessageId, CallError> {
-        check_body(body)?;
-        if delay_seconds > DELAY_SECONDS_MAX {
-            return Err(refused(format!("a delay of {delay_seconds} seconds is over {DELAY_SECONDS_MAX}")));
-        }
-        let now = self.clock.now();
-        let delay = SignedDuration::from_secs(delay_seconds.into());
-        let new = NewMessage { queue, body, sender: &self.sender, now, delay };
-        Ok(self.database.write(|transaction| -> Outcome<_> { Ok(new.insert(transaction)?) })?)
+        self.send_to(queue.name(), &Outgoing { body, delay_seconds, extras: None })
     }
 
-    /// Sends several messages in one transaction. One that no queue takes is left out, with a warning in the log, since
-    /// whoever sends several has no way to deal with it.
-    pub(crate) fn send_all(&self, queue: QueueKind, bodies: &[String]) -> Result<(), CallError> {
+    /// Sends several messages to each of several queues in one transaction. One that no queue takes is left out, with a
+    /// warning in the log, since whoever sends several has no way to deal with it.
+    pub(crate) fn send_all(&self, queues: &[&str], bodies: &[String]) -> Result<(), CallError> {
         if bodies.is_empty() {
             return Ok(());
         }
@@ -130,15 +125,26 @@ impl LocalQueues {
         Ok(self.database.write(|transaction| -> Outcome<_> {
             for body in bodies {
                 match check_body(body) {
-                    Ok(()) => {
-                        let delay = SignedDuration::ZERO;
-                        NewMessage { queue, body, sender: &self.sender, now, delay }.insert(transaction)?;
-                    }
-                    Err(error) => tracing::warn!(queue = queue.name(), %error, "A message was left out."),
+                    Ok(()) => self.insert_into_each(transaction, queues, body, now)?,
+                    Err(error) => tracing::warn!(?queues, %error, "A message was left out."),
                 }
             }
             Ok(())
         })?)
+    }
+
+    fn insert_into_each(
+        &self,
+        connection: &Connection,
+        queues: &[&str],
+        body: &str,
+        now: Timestamp,
+    ) -> rusqlite::Result<()> {
+        for queue in queues {
+            let delay = SignedDuration::ZERO;
+            NewMessage { queue, body, sender: &self.sender, now, delay, extras: None }.insert(connection)?;
+        }
+        Ok(())
     }
 
     /// How many messages `queue` holds.
@@ -147,18 +153,7 @@ impl LocalQueues {
     ///
     /// When the database can't be read.
     pub fn counts(&self, queue: QueueKind) -> Result<QueueCounts, CallError> {
-        let sql = "SELECT coalesce(sum(visible_at <= ?2), 0),
-                          coalesce(sum(visible_at > ?2 AND receipt IS NULL), 0),
-                          coalesce(sum(visible_at > ?2 AND receipt IS NOT NULL), 0)
-                   FROM messages WHERE queue = ?1";
-        let now = self.clock.now().as_millisecond();
-        Ok(self.database.read(|connection| -> Outcome<_> {
-            let counts = connection.first(sql, params![queue.name(), now], |row| {
-                let number = |column| row.get::<_, i64>(column).map(i64::unsigned_abs);
-                Ok(QueueCounts { visible: number(0)?, delayed: number(1)?, in_flight: number(2)? })
-            })?;
-            Ok(counts.unwrap_or_default())
-        })?)
+        self.counts_of(queue.name())
     }
 
     /// When the next message of `queue` is or becomes visible; `None` when the queue is empty.
@@ -167,10 +162,7 @@ impl LocalQueues {
     ///
     /// When the database can't be read.
     pub fn next_visible_at(&self, queue: QueueKind) -> Result<Option<Timestamp>, CallError> {
-        let sql = "SELECT visible_at FROM messages WHERE queue = ?1 ORDER BY visible_at LIMIT 1";
-        Ok(self.database.read(|connection| -> Outcome<_> {
-            Ok(connection.first(sql, [queue.name()], |row| row.get(0))?.map(time))
-        })?)
+        self.next_visible_in(queue.name())
     }
 }
 
@@ -184,11 +176,12 @@ type Outcome<T> = Result<T, Fault<CallError>>;
 
 /// A message on its way in; its text is checked.
 struct NewMessage<'a> {
-    queue: QueueKind,
+    queue: &'a str,
     body: &'a str,
     sender: &'a str,
     now: Timestamp,
     delay: SignedDuration,
+    extras: Option<&'a str>,
 }
 
 impl NewMessage<'_> {
@@ -196,8 +189,9 @@ impl NewMessage<'_> {
         let id = Uuid::new_v4().hyphenated().to_string();
         let visible_at = later(self.now, self.delay);
         connection.run(
-            "INSERT INTO messages (queue, id, body, sender, sent_at, visible_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-            params![self.queue.name(), id, self.body, self.sender, self.now.as_millisecond(), visible_at],
+            "INSERT INTO messages (queue, id, body, sender, sent_at, visible_at, extras)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+            params![self.queue, id, self.body, self.sender, self.now.as_millisecond(), visible_at, self.extras],
         )?;
         Ok(MessageId::new(id))
     }

@@ -7,7 +7,7 @@ use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 use crate::database::Fault;
 
 /// Version of the tables below. A change that older programs can't read raises it.
-pub const SCHEMA_VERSION: i64 = 1;
+pub const SCHEMA_VERSION: i64 = 2;
 
 /// Row of `meta`: latest virtual time on record, in microseconds.
 pub(crate) const CLOCK_TOLD: &str = "clock_told";
@@ -39,6 +39,13 @@ CREATE TABLE IF NOT EXISTS notices (
     at INTEGER NOT NULL);
 ";
 
+/// What version 2 added: what a message has beside its text, and documents.
+const SECOND: &str = "
+ALTER TABLE messages ADD COLUMN extras TEXT;
+CREATE TABLE documents (kind TEXT NOT NULL, name TEXT NOT NULL, body TEXT NOT NULL, PRIMARY KEY (kind, name))
+    WITHOUT ROWID;
+";
+
 /// The file was written by a newer program.
 #[derive(Debug)]
 pub(crate) struct Newer {
@@ -62,8 +69,12 @@ pub(crate) fn prepare(connection: &mut Connection) -> Result<(), Fault<Newer>> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     match version(&transaction)? {
         Some(found) if found > SCHEMA_VERSION => return Err(Fault::Refused(Newer { found })),
-        Some(_) => {}
-        None => transaction.execute_batch(TABLES)?,
+        Some(SCHEMA_VERSION) => {}
+        Some(_) => transaction.execute_batch(SECOND)?,
+        None => {
+            transaction.execute_batch(TABLES)?;
+            transaction.execute_batch(SECOND)?;
+        }
     }
     set_meta(&transaction, VERSION, SCHEMA_VERSION)?;
     transaction.commit()?;

@@ -16,6 +16,7 @@ use osprey_ports::{
 use crate::batch::LocalBatchPorts;
 use crate::clock::{ScaledClock, VirtualClock};
 use crate::database::Database;
+use crate::documents::LocalDocuments;
 use crate::notify::LocalNotify;
 use crate::queues::LocalQueues;
 use crate::state_dir::StateDir;
@@ -48,7 +49,10 @@ struct Parts {
     queues: LocalQueues,
     batch: LocalBatchPorts,
     notify: LocalNotify,
+    documents: LocalDocuments,
     clock: Arc<dyn VirtualClock>,
+    /// Queues that get a copy of every event.
+    event_copies: Vec<String>,
 }
 
 /// A world that can't be opened; one sentence.
@@ -88,6 +92,8 @@ impl LocalWorld {
             queues: LocalQueues::new(database.clone(), clock.clone()),
             batch: LocalBatchPorts::new(batch, clock.clone()),
             notify: LocalNotify::new(database.clone(), clock.clone()),
+            documents: LocalDocuments::new(database.clone()),
+            event_copies: Vec::new(),
             database,
             clock,
         };
@@ -104,6 +110,12 @@ impl LocalWorld {
     #[must_use]
     pub fn with_queues(self, queues: LocalQueues) -> Self {
         Self { parts: Arc::new(Parts { queues, ..Arc::unwrap_or_clone(self.parts) }) }
+    }
+
+    /// The same world in which the queues of these names get a copy of every event that is moved from now on.
+    #[must_use]
+    pub fn with_event_copies(self, queues: Vec<String>) -> Self {
+        Self { parts: Arc::new(Parts { event_copies: queues, ..Arc::unwrap_or_clone(self.parts) }) }
     }
 
     /// The database file.
@@ -136,6 +148,12 @@ impl LocalWorld {
         &self.parts.notify
     }
 
+    /// The documents of a front door.
+    #[must_use]
+    pub fn documents(&self) -> &LocalDocuments {
+        &self.parts.documents
+    }
+
     /// The clock.
     #[must_use]
     pub fn clock(&self) -> &Arc<dyn VirtualClock> {
@@ -148,7 +166,7 @@ impl LocalWorld {
     ///
     /// As [`LocalBatchPorts::pump_events`].
     pub fn pump_events(&self) -> Result<usize, CallError> {
-        self.parts.batch.pump_events(&self.parts.queues)
+        self.parts.batch.pump_events(&self.parts.queues, &self.parts.event_copies)
     }
 }
 

@@ -116,11 +116,12 @@ impl LocalQueues {
 
     fn submission<'a>(&'a self, body: &'a str) -> NewMessage<'a> {
         NewMessage {
-            queue: QueueKind::Submissions,
+            queue: QueueKind::Submissions.name(),
             body,
             sender: &self.sender,
             now: self.clock.now(),
             delay: SignedDuration::ZERO,
+            extras: None,
         }
     }
 }

@@ -2,14 +2,14 @@
 
 use std::fmt;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use osprey_model::id::MessageId;
 use osprey_ports::{CallError, QueueKind, ReceivedMessage};
 use rusqlite::{Row, Transaction, params};
 use uuid::Uuid;
 
-use super::{LocalQueues, Outcome, RECEIVE_MESSAGES_MAX, VISIBILITY_SECONDS_MAX, later, refused, time};
-use crate::database::{Fault, Statements};
+use super::{LocalQueues, Place, VISIBILITY_SECONDS_MAX, refused, time};
+use crate::database::Statements;
 
 /// The right to delete a message, got by receiving it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -33,7 +33,7 @@ impl Receipt {
     }
 
     /// The message it is for.
-    fn message(&self) -> Result<&str, CallError> {
+    pub(super) fn message(&self) -> Result<&str, CallError> {
         self.0
             .split_once('.')
             .filter(|(id, receive)| Uuid::try_parse(id).is_ok() && Uuid::try_parse(receive).is_ok())
@@ -57,8 +57,10 @@ pub struct Delivery {
     pub receipt: Receipt,
     /// When it was received for the first time.
     pub first_received_at: Timestamp,
-    /// In a dead-letter queue: the queue it came from.
-    pub source: Option<QueueKind>,
+    /// In a dead-letter queue: the name of the queue it came from.
+    pub source: Option<String>,
+    /// What it was sent with beside its text.
+    pub extras: Option<String>,
 }
 
 impl LocalQueues {
@@ -68,21 +70,7 @@ impl LocalQueues {
     ///
     /// [`CallError::Refused`] for a number out of range.
     pub fn receive(&self, queue: QueueKind, max: usize, visibility_seconds: u32) -> Result<Vec<Delivery>, CallError> {
-        if !(1..=RECEIVE_MESSAGES_MAX).contains(&max) {
-            return Err(refused(format!("{max} messages in one receive is not from 1 to {RECEIVE_MESSAGES_MAX}")));
-        }
-        check_visibility(visibility_seconds)?;
-        let now = self.clock.now();
-        if self.next_visible_at(queue)?.is_none_or(|at| at.as_millisecond() > now.as_millisecond()) {
-            // A look first, so that a consumer who waits doesn't write to the file each time.
-            return Ok(Vec::new());
-        }
-        let hidden_until = later(now, SignedDuration::from_secs(visibility_seconds.into()));
-        Ok(self.database.write(|transaction| -> Outcome<_> {
-            self.move_to_dead_letters(transaction, queue, now)?;
-            let due = Due { queue, now, hidden_until };
-            Ok(due.take(transaction, max)?)
-        })?)
+        self.receive_from(&self.place(queue), max, visibility_seconds)
     }
 
     /// Deletes a message, and says whether it was there. A stale receipt deletes nothing.
@@ -91,11 +79,7 @@ impl LocalQueues {
     ///
     /// [`CallError::Refused`] for a text that is no receipt handle.
     pub fn delete(&self, queue: QueueKind, receipt: &Receipt) -> Result<bool, CallError> {
-        let id = receipt.message()?;
-        let sql = "DELETE FROM messages WHERE id = ?1 AND queue = ?2 AND receipt = ?3";
-        Ok(self.database.write(|transaction| -> Outcome<_> {
-            Ok(transaction.run(sql, params![id, queue.name(), receipt.as_str()])? > 0)
-        })?)
+        self.delete_from(queue.name(), receipt)
     }
 
     /// Hides a message that is in flight for `seconds` from now on; 0 shows it at once.
@@ -104,32 +88,17 @@ impl LocalQueues {
     ///
     /// [`CallError::Refused`] for a number out of range, a stale receipt, and a message that isn't in flight.
     pub fn change_visibility(&self, queue: QueueKind, receipt: &Receipt, seconds: u32) -> Result<(), CallError> {
-        check_visibility(seconds)?;
-        let id = receipt.message()?;
-        let now = self.clock.now();
-        let until = later(now, SignedDuration::from_secs(seconds.into()));
-        let sql = "UPDATE messages SET visible_at = ?1
-                   WHERE id = ?2 AND queue = ?3 AND receipt = ?4 AND visible_at > ?5";
-        let values = params![until, id, queue.name(), receipt.as_str(), now.as_millisecond()];
-        Ok(self.database.write(|transaction| match transaction.run(sql, values)? {
-            0 => Err(Fault::Refused(refused(format!("message `{id}` is not in flight under this receipt")))),
-            _ => Ok(()),
-        })?)
+        self.hide_in(queue.name(), receipt, seconds)
     }
 
-    fn move_to_dead_letters(&self, transaction: &Transaction<'_>, queue: QueueKind, now: Timestamp) -> Outcome<()> {
-        let Some(dead) = queue.dead_letter_queue() else { return Ok(()) };
-        let now = now.as_millisecond();
-        transaction.run(
-            "UPDATE messages SET queue = ?1, source = ?2, receipt = NULL, visible_at = ?3
-             WHERE queue = ?2 AND visible_at <= ?3 AND receives >= ?4",
-            params![dead.name(), queue.name(), now, self.receive_count_max],
-        )?;
-        Ok(())
+    /// A queue of the pipeline with its dead-letter queue.
+    fn place(&self, queue: QueueKind) -> Place {
+        let dead = queue.dead_letter_queue().map(|dead| (dead.name().to_owned(), self.receive_count_max));
+        Place { name: queue.name().to_owned(), dead }
     }
 }
 
-fn check_visibility(seconds: u32) -> Result<(), CallError> {
+pub(super) fn check_visibility(seconds: u32) -> Result<(), CallError> {
     if seconds > VISIBILITY_SECONDS_MAX {
         return Err(refused(format!("a visibility time-out of {seconds} seconds is over {VISIBILITY_SECONDS_MAX}")));
     }
@@ -137,17 +106,17 @@ fn check_visibility(seconds: u32) -> Result<(), CallError> {
 }
 
 /// What is due in a queue, and until when it is hidden from others once taken.
-struct Due {
-    queue: QueueKind,
-    now: Timestamp,
-    hidden_until: i64,
+pub(super) struct Due<'a> {
+    pub queue: &'a str,
+    pub now: Timestamp,
+    pub hidden_until: i64,
 }
 
-impl Due {
-    fn take(&self, transaction: &Transaction<'_>, max: usize) -> rusqlite::Result<Vec<Delivery>> {
+impl Due<'_> {
+    pub fn take(&self, transaction: &Transaction<'_>, max: usize) -> rusqlite::Result<Vec<Delivery>> {
         let sql = "SELECT id FROM messages WHERE queue = ?1 AND visible_at <= ?2 ORDER BY visible_at, seq LIMIT ?3";
         let limit = i64::try_from(max).unwrap_or(i64::MAX);
-        let due = params![self.queue.name(), self.now.as_millisecond(), limit];
+        let due = params![self.queue, self.now.as_millisecond(), limit];
         let ids: Vec<String> = transaction.all(sql, due, |row| row.get(0))?;
         ids.iter().filter_map(|id| self.take_one(transaction, id).transpose()).collect()
     }
@@ -156,7 +125,7 @@ impl Due {
         transaction.first(
             "UPDATE messages SET receives = receives + 1, receipt = ?2, visible_at = ?3,
                  first_received_at = coalesce(first_received_at, ?4)
-             WHERE id = ?1 RETURNING id, body, sender, sent_at, receives, receipt, first_received_at, source",
+             WHERE id = ?1 RETURNING id, body, sender, sent_at, receives, receipt, first_received_at, source, extras",
             params![id, Receipt::of(id).as_str(), self.hidden_until, self.now.as_millisecond()],
             delivery,
         )
@@ -174,6 +143,7 @@ fn delivery(row: &Row<'_>) -> rusqlite::Result<Delivery> {
         },
         receipt: Receipt(row.get(5)?),
         first_received_at: time(row.get(6)?),
-        source: row.get::<_, Option<String>>(7)?.and_then(|name| QueueKind::ALL.into_iter().find(|q| q.name() == name)),
+        source: row.get(7)?,
+        extras: row.get(8)?,
     })
 }

@@ -6,6 +6,8 @@ mod contention;
 #[cfg(test)]
 mod ledger;
 #[cfg(test)]
+mod named;
+#[cfg(test)]
 mod notices;
 #[cfg(test)]
 mod queues;

@@ -207,7 +207,7 @@ fn after_five_receives_a_message_goes_to_the_dead_letters_with_its_history() {
     let dead = receive_one(&bench.queues, DEAD).unwrap();
     assert_eq!((&dead.message.id, dead.message.body.as_str()), (&id, "poison"));
     assert_eq!((dead.message.sent_at, dead.message.receive_count), (second(1_000), 6));
-    assert_eq!((dead.first_received_at, dead.source), (second(1_000), Some(QUEUE)));
+    assert_eq!((dead.first_received_at, dead.source), (second(1_000), Some(QUEUE.name().to_owned())));
 }
 
 #[test]
