@@ -5,26 +5,21 @@
 //! budget; one that doesn't read well would fail again.
 
 use osprey_model::event::BatchEvent;
-use osprey_model::id::{JobId, MessageId};
+use osprey_model::id::MessageId;
 use osprey_model::message;
 use osprey_model::reason::ReasonCode;
 use osprey_pipeline::context::Context;
-use osprey_pipeline::dead::{self, DeadLetter, DeadStatus};
+use osprey_pipeline::dead::{self, DeadKind, DeadStatus};
 use osprey_pipeline::driver::guard;
 use osprey_pipeline::failure::Failure;
 use osprey_pipeline::internal::Internal;
-use osprey_pipeline::{key, repository};
-use osprey_ports::{Clock, Expect, GetItem, Notify, QueueKind, ReceivedMessage, SendMessage, Write, WriteItems};
-
-/// Times that a message is sent through again without a person asking.
-pub const REDRIVES_MAX: u32 = 2;
-/// Delay before a message is sent through again, seconds.
-const REDRIVE_DELAY_SECONDS: u32 = 60;
+use osprey_pipeline::redrive::{self, REDRIVE_DELAY_SECONDS, REDRIVES_MAX};
+use osprey_ports::{Clock, GetItem, Notify, QueryItems, QueueKind, ReceivedMessage, SendMessage, WriteItems};
 
 /// What the function calls.
-pub trait Ports: GetItem + WriteItems + SendMessage + Notify + Clock + Sync {}
+pub trait Ports: GetItem + QueryItems + WriteItems + SendMessage + Notify + Clock + Sync {}
 
-impl<P: GetItem + WriteItems + SendMessage + Notify + Clock + Sync> Ports for P {}
+impl<P: GetItem + QueryItems + WriteItems + SendMessage + Notify + Clock + Sync> Ports for P {}
 
 /// Handles a batch of messages of the dead-letter queue `queue`. Returns the ids of those that must come again.
 pub async fn handle<P: Ports>(
@@ -52,35 +47,34 @@ pub async fn handle<P: Ports>(
 
 async fn step<P: Ports>(ports: &P, queue: QueueKind, message: &ReceivedMessage) -> Result<(), Failure> {
     if queue == QueueKind::InternalDead {
-        // It only pointed at a record; whatever is due for that record, `watch` does.
-        tracing::warn!(message_id = %message.id, "a wake-up failed too often; its job is left to watch.");
-        return Ok(());
+        return internal(ports, message).await;
     }
-    if is_recorded(ports, message).await? {
+    if redrive::is_recorded(ports, message).await? {
         return Ok(());
     }
     let (code, sentence, transient) = judge(queue, message);
     let letter = dead::keep(ports, source(queue), message, code, &sentence, ports.now().as_millisecond()).await?;
-    if transient && letter.redrives < REDRIVES_MAX && letter.status == DeadStatus::Open {
-        return send_again(ports, letter).await;
+    let now = ports.now().as_millisecond();
+    let is_open = letter.status == DeadStatus::Open && matches!(letter.kind, DeadKind::Message { .. });
+    if transient && is_open && letter.redrives < REDRIVES_MAX {
+        return redrive::again(ports, letter.id, REDRIVE_DELAY_SECONDS, now).await;
     }
-    dead::tell(ports, letter.id).await
+    redrive::attend(ports, letter.id, now).await
 }
 
-/// Whether the message's job or action is recorded: then nothing is lost.
-async fn is_recorded<P: Ports>(ports: &P, message: &ReceivedMessage) -> Result<bool, Failure> {
-    if ports.get_item(&key::action(&message.id)).await?.is_some() {
-        return Ok(true);
+/// A message of the internal queue only pointed at a record. Whatever is due for a job, `watch` does; a redrive came to
+/// nothing, which its dead letter has to know.
+async fn internal<P: Ports>(ports: &P, message: &ReceivedMessage) -> Result<(), Failure> {
+    match serde_json::from_str(&message.body) {
+        Ok(Internal::Redrive { dead_letter_id }) => {
+            redrive::failed(ports, dead_letter_id, ports.now().as_millisecond()).await?;
+            redrive::attend(ports, dead_letter_id, ports.now().as_millisecond()).await
+        }
+        _ => {
+            tracing::warn!(message_id = %message.id, "a wake-up failed too often; its job is left to watch.");
+            Ok(())
+        }
     }
-    let by_message = repository::load(ports, JobId::of_message(&message.id)).await?;
-    if by_message.is_some() {
-        return Ok(true);
-    }
-    let Ok(message::Message::Submit(request)) = message::parse(&message.body) else { return Ok(false) };
-    let Ok(Some(chosen)) = message::chosen_job_id(&request) else { return Ok(false) };
-    let recorded = repository::load(ports, chosen).await?.is_some_and(|loaded| loaded.job.message == message.id);
-    let duplicate = ports.get_item(&key::duplicate(chosen, &message.id)).await?.is_some();
-    Ok(recorded || duplicate)
 }
 
 /// Code and sentence of a message that failed too often, and whether another try may help.
@@ -105,18 +99,4 @@ fn source(queue: QueueKind) -> QueueKind {
         QueueKind::InternalDead => QueueKind::Internal,
         _ => QueueKind::Submissions,
     }
-}
-
-/// Sends a message through again by way of its record. The record says so before the message is sent, and stays the
-/// one place where the message is if that gets lost: a person finds it there.
-async fn send_again<P: Ports>(ports: &P, letter: DeadLetter) -> Result<(), Failure> {
-    let Some((current, version)) = dead::load(ports, letter.id).await? else { return Ok(()) };
-    let next = DeadLetter { status: DeadStatus::Redriven, redrives: current.redrives + 1, ..current };
-    ports.write_items(&[Write::Put { item: next.item(), expect: Expect::Version(version) }]).await?;
-    let body = repository::json(&Internal::Redrive { dead_letter_id: letter.id });
-    ports
-        .send_message(QueueKind::Internal, &body, REDRIVE_DELAY_SECONDS)
-        .await
-        .map(drop)
-        .map_err(Failure::call("SendMessage"))
 }

@@ -8,10 +8,9 @@ use osprey_model::reason::{ReasonCode, Refusal};
 use osprey_pipeline::context::Context;
 use osprey_pipeline::dead::{self, DeadKind, DeadLetter, DeadStatus};
 use osprey_pipeline::failure::Failure;
-use osprey_pipeline::internal::Internal;
 use osprey_pipeline::repository::{self, Change, Changed, Loaded};
-use osprey_pipeline::{dependents, dispatch, key, stop};
-use osprey_ports::{CallError, Expect, QueueKind, ReceivedMessage, StoreError, Write};
+use osprey_pipeline::{dependents, dispatch, key, redrive, stop};
+use osprey_ports::{Expect, ReceivedMessage, StoreError, Write};
 use serde::Serialize;
 
 use crate::handle::Ports;
@@ -61,7 +60,7 @@ async fn resume<P: Ports>(ctx: &Context<'_>, ports: &P, action: &Action) -> Resu
             None => Ok(()),
         },
         Action::RedriveDeadLetter { dead_letter_id } => match JobId::parse(dead_letter_id) {
-            Some(id) => send_redrive(ports, id).await,
+            Some(id) => resend(ports, id).await,
             None => Ok(()),
         },
         Action::DiscardDeadLetter { .. } => Ok(()),
@@ -242,8 +241,12 @@ async fn letter<P: Ports>(
         let sentence = format!("dead letter `{given}` was discarded");
         return refuse(ports, message, action, &Refusal::new(ReasonCode::WrongState, sentence), now).await;
     }
+    if letter.arrived {
+        let sentence = format!("dead letter `{given}` was sent through again, and what came of it is recorded");
+        return refuse(ports, message, action, &Refusal::new(ReasonCode::WrongState, sentence), now).await;
+    }
     let redrive = matches!(action, Action::RedriveDeadLetter { .. });
-    let next = settled(letter, redrive);
+    let next = if redrive { letter.redriven(now) } else { DeadLetter { status: DeadStatus::Discarded, ..letter } };
     let done = if redrive { "sent through again" } else { "discarded" };
     let mut writes = vec![Write::Put { item: next.item(), expect: Expect::Version(version) }];
     if redrive && matches!(next.kind, DeadKind::Job { .. }) {
@@ -255,12 +258,6 @@ async fn letter<P: Ports>(
     writes.push(outcome(message, action, now, Ok(done)));
     ports.write_items(&writes).await?;
     if redrive { after_redrive(ctx, ports, &next).await } else { Ok(()) }
-}
-
-fn settled(letter: DeadLetter, redrive: bool) -> DeadLetter {
-    let redrives = letter.redrives.saturating_add(u32::from(redrive));
-    let status = if redrive { DeadStatus::Redriven } else { DeadStatus::Discarded };
-    DeadLetter { status, redrives, ..letter }
 }
 
 /// The write that puts a dead job back into the queue.
@@ -284,12 +281,14 @@ async fn after_redrive<P: Ports>(ctx: &Context<'_>, ports: &P, letter: &DeadLett
             Some(loaded) => follow(ctx, ports, &loaded.job).await,
             None => Ok(()),
         },
-        DeadKind::Message { .. } => send_redrive(ports, letter.id).await,
+        DeadKind::Message { .. } => redrive::send(ports, letter.id, 0).await,
     }
 }
 
-async fn send_redrive<P: Ports>(ports: &P, dead_letter_id: JobId) -> Result<(), Failure> {
-    let body = repository::json(&Internal::Redrive { dead_letter_id });
-    let sent: Result<_, CallError> = ports.send_message(QueueKind::Internal, &body, 0).await;
-    sent.map(drop).map_err(Failure::call("SendMessage"))
+/// Sends a dead letter again that is still under way.
+async fn resend<P: Ports>(ports: &P, id: JobId) -> Result<(), Failure> {
+    match dead::load(ports, id).await? {
+        Some((letter, _)) if letter.is_under_way() => redrive::send(ports, id, 0).await,
+        _ => Ok(()),
+    }
 }

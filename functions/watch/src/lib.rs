@@ -2,7 +2,8 @@
 //!
 //! It finds work in the index of what is due, which lags; each job is read again before anything is done, and one that
 //! the index doesn't show yet is found the next time. It releases jobs whose back-off is over, settles submissions
-//! whose outcome isn't known, asks after jobs whose events never came, and tells people of dead letters.
+//! whose outcome isn't known, asks after jobs whose events never came, tells people of dead letters, and sends those again
+//! whose redrive was lost.
 
 use osprey_model::event::JobDetail;
 use osprey_model::id::{BatchJobId, JobId};
@@ -12,7 +13,7 @@ use osprey_pipeline::context::Context;
 use osprey_pipeline::driver::guard;
 use osprey_pipeline::failure::Failure;
 use osprey_pipeline::repository::{self, Changed};
-use osprey_pipeline::{dead, dependents, dispatch, forgotten, key, settle};
+use osprey_pipeline::{dependents, dispatch, forgotten, key, redrive, settle};
 use osprey_ports::batch::DESCRIBE_JOBS_MAX;
 use osprey_ports::{Index, IndexQuery, Notify};
 
@@ -78,7 +79,7 @@ impl Report {
 enum Due {
     /// A job.
     Job(JobId),
-    /// A dead letter that nobody was told of.
+    /// A dead letter that nobody was told of, or that was sent through again and wasn't heard of since.
     DeadLetter(JobId),
 }
 
@@ -111,7 +112,10 @@ fn which(partition: &str) -> Option<Due> {
 /// Does what is due for one item; returns a job that has to be asked after.
 async fn step<P: Ports>(ctx: &Context<'_>, ports: &P, due: &Due) -> Result<Option<Job>, Failure> {
     let id = match due {
-        Due::DeadLetter(id) => return dead::tell(ports, *id).await.map(|()| None),
+        Due::DeadLetter(id) => {
+            let now = ports.now().as_millisecond();
+            return redrive::attend(ports, *id, now).await.map(|()| None);
+        }
         Due::Job(id) => *id,
     };
     let Some(loaded) = repository::load(ports, id).await? else { return Ok(None) };

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
 use crate::record::{self, Record};
+use crate::redrive::REDRIVE_REPEAT_MS;
 use crate::{key, repository};
 
 /// Most characters of a sentence kept with a dead letter.
@@ -35,6 +36,12 @@ pub struct DeadLetter {
     /// Times it was sent through again.
     #[serde(default)]
     pub redrives: u32,
+    /// When it was last sent through again, milliseconds since 1970.
+    #[serde(default)]
+    pub redriven_at: i64,
+    /// Whether it is known to be recorded elsewhere since it was sent through again.
+    #[serde(default)]
+    pub arrived: bool,
 }
 
 /// What a dead letter is.
@@ -75,12 +82,15 @@ impl DeadLetter {
     pub fn item(&self) -> Item {
         let mut item = Item::new(key::dead(self.id), repository::json(self));
         item.indexes.push(key::listing(key::DEAD_LETTERS, self.died_at, self.id));
-        // In the index of what is due until a person was told.
-        item.indexes.extend(self.untold());
+        item.indexes.extend(self.due());
         item
     }
 
-    fn untold(&self) -> Option<IndexEntry> {
+    /// In the index of what is due until a person was told, or until it is known where it went.
+    fn due(&self) -> Option<IndexEntry> {
+        if self.is_under_way() {
+            return Some(key::due(self.redriven_at.saturating_add(REDRIVE_REPEAT_MS), self.id));
+        }
         (!self.told && self.status == DeadStatus::Open).then(|| key::due(self.died_at, self.id))
     }
 }
@@ -97,6 +107,8 @@ pub fn job_write(job: &Job, message: &str, now: i64) -> Write {
         status: DeadStatus::Open,
         told: false,
         redrives: 0,
+        redriven_at: 0,
+        arrived: false,
     };
     Write::Put { item: letter.item(), expect: Expect::Any }
 }
@@ -115,12 +127,14 @@ pub fn requeued_write(job: &Job) -> Write {
         status: DeadStatus::Redriven,
         told: true,
         redrives: 1,
+        redriven_at: job.updated_at,
+        arrived: true,
     };
     Write::Put { item: letter.item(), expect: Expect::Any }
 }
 
-/// Keeps a message that can't be handled. Keeping it again changes only a dead letter that had been redriven: it is
-/// open again.
+/// Keeps a message that can't be handled. Keeping it again changes only a dead letter that was sent through again and
+/// hasn't arrived anywhere: it is open again.
 ///
 /// # Errors
 /// When the store fails; the message comes again.
@@ -148,6 +162,8 @@ where
         status: DeadStatus::Open,
         told: false,
         redrives: 0,
+        redriven_at: 0,
+        arrived: false,
     };
     let record = Record {
         message: message.id.clone(),
@@ -171,7 +187,7 @@ where
 
 async fn reopen<P: GetItem + WriteItems + Sync>(ports: &P, letter: DeadLetter) -> Result<DeadLetter, Failure> {
     let Some((before, version)) = load(ports, letter.id).await? else { return Ok(letter) };
-    if before.status != DeadStatus::Redriven {
+    if !before.is_under_way() {
         return Ok(before);
     }
     let again = DeadLetter { redrives: before.redrives, ..letter };

@@ -17,6 +17,7 @@ pub mod internal;
 pub mod key;
 pub mod outgoing;
 pub mod record;
+pub mod redrive;
 pub mod repository;
 pub mod settle;
 pub mod stop;
