@@ -2,7 +2,7 @@
 //!
 //! A tick looks at the live attempts, writes down what has changed, stops what has to stop, schedules, and launches.
 //! All it decides with is in the store and in the attempts' files, so an engine that is killed at any moment is
-//! continued by the next one: see [`crate::observe`] for how that finds its way.
+//! continued by the next one: see `observe.rs` for how that finds its way.
 
 use std::collections::BTreeMap;
 use std::fs::{File, TryLockError};

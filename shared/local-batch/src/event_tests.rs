@@ -96,7 +96,8 @@ impl Stage {
         self.batch
             .change(|change| {
                 change.admit_submitted()?;
-                change.place_runnable(&AttemptRow::live(change.db)?).map(|_| ())
+                while change.place_runnable(&AttemptRow::live(change.db)?)? {}
+                Ok::<_, crate::BatchError>(())
             })
             .unwrap();
     }

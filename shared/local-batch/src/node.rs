@@ -74,39 +74,33 @@ impl LocalBatch {
 
 impl Change<'_> {
     pub fn add_nodes(&self, name: &str, range: std::ops::Range<u32>, gpus: u32) -> Result<(), BatchError> {
-        for index in range {
-            let first = self.free_device_block(gpus)?;
-            self.db.execute(
-                "INSERT INTO node (environment, idx, first_device, gpus, instance_id, generation, ready_at)
-                 VALUES (?1, ?2, ?3, ?4, '', 0, 0)",
-                params![name, index, first, gpus],
-            )?;
-            self.replace_instance(name, i64::from(index))?;
+        let mut blocks = self.device_blocks()?;
+        let mut insert = self.db.prepare_cached(
+            "INSERT INTO node (environment, idx, first_device, gpus, instance_id, generation, ready_at)
+             VALUES (?1, ?2, ?3, ?4, '', 0, 0)",
+        )?;
+        for index in range.clone() {
+            let first = take_block(&mut blocks, i64::from(gpus));
+            insert.execute(params![name, index, first, gpus])?;
+        }
+        let is_new =
+            |node: &NodeRow| node.environment == name && u32::try_from(node.index).is_ok_and(|i| range.contains(&i));
+        for node in self.nodes()?.iter().filter(|node| is_new(node)) {
+            self.replace_instance(node)?;
         }
         Ok(())
     }
 
-    /// The lowest device number from which `gpus` numbers in a row belong to no node.
-    fn free_device_block(&self, gpus: u32) -> rusqlite::Result<i64> {
+    /// First device and number of devices of each node that has any, ascending.
+    fn device_blocks(&self) -> rusqlite::Result<Vec<(i64, i64)>> {
         let mut statement =
             self.db.prepare_cached("SELECT first_device, gpus FROM node WHERE gpus > 0 ORDER BY first_device")?;
-        let taken = statement.query_map([], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?)))?;
-        let mut next = 0;
-        for block in taken {
-            let (first, size) = block?;
-            if first - next >= i64::from(gpus) {
-                break;
-            }
-            next = next.max(first + size);
-        }
-        Ok(next)
+        statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
     }
 
     /// Gives a node a new instance that takes jobs after the start-up delay.
-    pub fn replace_instance(&self, environment: &str, index: i64) -> rusqlite::Result<()> {
-        let Some(node) = self.nodes()?.into_iter().find(|n| n.environment == environment && n.index == index) else {
-            return Ok(());
-        };
+    pub fn replace_instance(&self, node: &NodeRow) -> rusqlite::Result<()> {
+        let (environment, index) = (&node.environment, node.index);
         let generation = node.generation + 1;
         let ready_at = self.now_ms.saturating_add(self.options.start_up_delay_ms);
         let lifetime = node.spot.then(|| spot::lifetime_ms(self.options, environment, index, generation)).flatten();
@@ -176,5 +170,37 @@ impl Change<'_> {
             })
         })?;
         rows.collect()
+    }
+}
+
+/// Takes the lowest device number from which `gpus` numbers in a row belong to no block, and makes it a block.
+fn take_block(blocks: &mut Vec<(i64, i64)>, gpus: i64) -> i64 {
+    let mut first = 0;
+    let mut position = blocks.len();
+    for (n, (start, size)) in blocks.iter().enumerate() {
+        if start - first >= gpus {
+            position = n;
+            break;
+        }
+        first = first.max(start + size);
+    }
+    if gpus > 0 {
+        blocks.insert(position, (first, gpus));
+    }
+    first
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn devices_fill_the_lowest_gap_that_is_wide_enough() {
+        let mut blocks = vec![(0, 4), (6, 2), (12, 4)];
+        assert_eq!(take_block(&mut blocks, 4), 8);
+        assert_eq!(take_block(&mut blocks, 2), 4);
+        assert_eq!(take_block(&mut blocks, 1), 16);
+        assert_eq!(take_block(&mut blocks, 0), 0);
+        assert_eq!(blocks, [(0, 4), (4, 2), (6, 2), (8, 4), (12, 4), (16, 1)]);
     }
 }

@@ -1,5 +1,7 @@
 //! One scheduling cycle against the store: read what is free and who waits, decide, and write the attempts.
 
+use std::collections::BTreeMap;
+
 use osprey_model::event::BatchStatus;
 use rusqlite::params;
 
@@ -22,7 +24,12 @@ impl Change<'_> {
     pub fn place_runnable(&self, live: &[AttemptRow]) -> Result<bool, BatchError> {
         let rows = self.nodes()?;
         let names = environment_names(&rows);
-        let mut nodes: Vec<Node> = rows.iter().map(|row| self.node(row, &names, live)).collect();
+        let mut on_node: BTreeMap<(&str, i64), Vec<&AttemptRow>> = BTreeMap::new();
+        for attempt in live {
+            on_node.entry((&attempt.environment, attempt.node)).or_default().push(attempt);
+        }
+        let held = |row: &NodeRow| on_node.get(&(row.environment.as_str(), row.index)).cloned().unwrap_or_default();
+        let mut nodes: Vec<Node> = rows.iter().map(|row| self.node(row, &names, &held(row))).collect();
         let mut queues = Vec::new();
         for queue in self.queues()? {
             let view = self.queue_view(&queue, &names)?;
@@ -33,7 +40,7 @@ impl Change<'_> {
         if queues.is_empty() {
             return Ok(false);
         }
-        let full_window = queues.iter().flat_map(|q| &q.shares).any(|share| share.jobs.len() == WINDOW);
+        let full: Vec<bool> = queues.iter().flat_map(|q| &q.shares).map(|s| s.jobs.len() == WINDOW).collect();
         let cycle = schedule::cycle(&mut nodes, &mut queues);
         for placement in &cycle.placements {
             if let Some(node) = rows.get(placement.node) {
@@ -43,10 +50,12 @@ impl Change<'_> {
         for blocked in &cycle.blocked {
             self.explain(blocked)?;
         }
-        Ok(full_window && cycle.blocked.is_empty() && !cycle.placements.is_empty())
+        // A share whose whole window has started may have more that can.
+        let started = queues.iter().flat_map(|q| &q.shares).map(|share| share.jobs.is_empty());
+        Ok(full.into_iter().zip(started).any(|(full, started)| full && started))
     }
 
-    fn node(&self, row: &NodeRow, names: &[String], live: &[AttemptRow]) -> Node {
+    fn node(&self, row: &NodeRow, names: &[String], held: &[&AttemptRow]) -> Node {
         let total = Need { gpus: row.gpus, vcpus_milli: row.vcpus_milli, memory_mib: row.memory_mib };
         let mut node = Node {
             environment: names.iter().position(|name| *name == row.environment).unwrap_or(usize::MAX),
@@ -57,7 +66,7 @@ impl Change<'_> {
             free: total,
             total,
         };
-        for attempt in live.iter().filter(|a| a.environment == row.environment && a.node == row.index) {
+        for attempt in held {
             node.free.vcpus_milli -= attempt.vcpus_milli;
             node.free.memory_mib -= attempt.memory_mib;
             let taken: Vec<i64> = attempt.device_numbers().collect();

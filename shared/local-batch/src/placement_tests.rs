@@ -75,3 +75,25 @@ fn a_disabled_environment_holds_jobs_back_and_a_disabled_queue_only_new_ones() {
     );
     assert_eq!(refused.unwrap_err().message, "JobQueue tier-low-spot is DISABLED.");
 }
+
+#[test]
+fn everything_that_fits_starts_in_one_go_even_beside_a_blocked_queue() {
+    let stage = Stage::new("window");
+    let order = vec![crate::ComputeEnvironmentOrder { order: 1, compute_environment: "spot-ce".to_owned() }];
+    let blocked = crate::JobQueueRequest {
+        job_queue_name: "blocked".to_owned(),
+        priority: 9,
+        compute_environment_order: order,
+        ..Default::default()
+    };
+    stage.batch.create_job_queue(&blocked).unwrap();
+    let wide = json!({
+        "jobName": "wide", "jobQueue": "blocked", "jobDefinition": "train",
+        "containerOverrides": {"resourceRequirements": [{"type": "GPU", "value": "1"}]}
+    });
+    stage.batch.submit_job(&serde_json::from_value(wide).unwrap()).unwrap();
+    (0..100).for_each(|_| drop(stage.submit(&json!({}))));
+    stage.cycle();
+    let nodes = stage.batch.describe_nodes().unwrap();
+    assert_eq!(nodes[0].jobs.len(), 100);
+}

@@ -119,7 +119,7 @@ impl Change<'_> {
             let on_it = |a: &&AttemptRow| a.environment == node.environment && a.node == node.index;
             if node.draining {
                 if !live.iter().any(|a| on_it(&a)) {
-                    self.replace_instance(&node.environment, node.index)?;
+                    self.replace_instance(&node)?;
                 }
                 continue;
             }
