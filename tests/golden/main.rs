@@ -6,8 +6,10 @@
 //! into the files; the difference is then read like any other change.
 
 mod acceptance;
+mod local;
 mod session;
 
+use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::process::Command;
 use std::{env, fs};
@@ -19,9 +21,10 @@ type Checked = Result<(), Box<dyn std::error::Error>>;
 /// Longest session, in lines: more is read by nobody.
 const SESSION_LINES_MAX: usize = 150;
 
-fn session_files() -> std::io::Result<Vec<PathBuf>> {
+/// The sessions in a folder of the repository.
+fn session_files(folder: &str) -> std::io::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
-    for entry in fs::read_dir(osprey_tests::root().join("tests/golden"))? {
+    for entry in fs::read_dir(osprey_tests::root().join(folder))? {
         let path = entry?.path();
         if path.extension().is_some_and(|extension| extension == "session") {
             files.push(path);
@@ -31,17 +34,23 @@ fn session_files() -> std::io::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
+/// The command line under test.
+struct Program;
+
+impl Program {
+    fn command(arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_osprey-under-test"));
+        command.args(arguments).current_dir(osprey_tests::root()).env("NO_COLOR", "1").env("COLUMNS", "120");
+        command
+    }
+}
+
 /// Runs a command and gives its output in the form of a session.
 fn run(words: &[String]) -> Result<String, Box<dyn std::error::Error>> {
     let Some(("osprey", arguments)) = words.split_first().map(|(first, rest)| (first.as_str(), rest)) else {
         return Err(format!("only `osprey` can be run, not {words:?}").into());
     };
-    let output = Command::new(env!("CARGO_BIN_EXE_osprey-under-test"))
-        .args(arguments)
-        .current_dir(osprey_tests::root())
-        .env("NO_COLOR", "1")
-        .env("COLUMNS", "120")
-        .output()?;
+    let output = Program::command(arguments).output()?;
     let mut said = String::from_utf8(output.stdout)? + &String::from_utf8(output.stderr)?;
     match output.status.code() {
         Some(0) => {}
@@ -54,7 +63,7 @@ fn run(words: &[String]) -> Result<String, Box<dyn std::error::Error>> {
 #[test]
 fn every_session_says_what_it_said() -> Checked {
     let bless = env::var_os("OSPREY_BLESS").is_some();
-    let files = session_files()?;
+    let files = session_files("tests/golden")?;
     assert!(!files.is_empty(), "no sessions");
     let mut different = Vec::new();
     for file in files {
@@ -76,7 +85,7 @@ fn every_session_says_what_it_said() -> Checked {
 
 #[test]
 fn sessions_are_short_enough_to_be_read() -> Checked {
-    for file in session_files()? {
+    for file in session_files("tests/golden")? {
         let lines = fs::read_to_string(&file)?.lines().count();
         assert!(lines <= SESSION_LINES_MAX, "{} has {lines} lines", file.display());
     }

@@ -37,7 +37,14 @@ Exit codes: 0 ok, 1 failed, 2 usage, 3 negative verdict (refused, a test failed)
 )]
 pub struct Cli {
     /// How answers are written; with `json`, standard output carries nothing else
-    #[arg(long, global = true, value_enum, value_name = "FORMAT", default_value_t = Format::Table)]
+    #[arg(
+        long,
+        global = true,
+        value_enum,
+        value_name = "table|json",
+        default_value_t = Format::Table,
+        hide_possible_values = true
+    )]
     pub output: Format,
     #[command(subcommand)]
     command: Command,

@@ -181,7 +181,7 @@ fn head(view: &JobView) -> String {
         ("history", history(job)),
     ];
     if !dependencies.is_empty() {
-        rows.push(("waits for", dependencies.iter().map(|d| d.given.clone()).collect::<Vec<_>>().join(", ")));
+        rows.push(("depends on", dependencies.iter().map(|d| d.given.clone()).collect::<Vec<_>>().join(", ")));
     }
     if *duplicates > 0 {
         rows.push(("duplicates", format!("{} with the same content", counted(*duplicates, "more message"))));
