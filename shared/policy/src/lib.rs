@@ -9,9 +9,9 @@
 pub mod admission;
 pub mod case;
 mod derivation;
+mod document;
 #[cfg(test)]
 mod documentation_tests;
-mod document;
 mod door;
 mod expr;
 mod file;
