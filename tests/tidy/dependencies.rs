@@ -31,6 +31,11 @@ const WALLS: &[Wall] = &[
         must_not: &["aws-", "aws_", "lambda_runtime"],
     },
     Wall {
+        package: "osprey-local-server",
+        may_use: &["osprey-model", "osprey-ports", "osprey-local", "osprey-local-batch"],
+        must_not: &["aws-", "aws_", "lambda_runtime", "rusqlite"],
+    },
+    Wall {
         package: "osprey-lambda",
         may_use: &["osprey-model", "osprey-policy", "osprey-ports", "osprey-pipeline"],
         must_not: &["rusqlite", "rustix"],
