@@ -3,11 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use osprey_local::{StateDir, StateLock};
 use osprey_local_batch::EventOptions;
 
 use super::Exit;
 use crate::definitions::Definitions;
 use crate::error::{CliError, ErrorCode};
+use crate::input::Entry;
 use crate::local::cluster::{Cluster, GPUS_PER_NODE_MAX, Kept, NODES_MAX};
 use crate::local::place;
 use crate::local::run::{self, Ended, Plan};
@@ -35,6 +37,13 @@ pub struct LocalRunArgs {
     /// Jobs, one `SubmitJob` request a line; `-` is standard input
     #[arg(value_name = "FILE.jsonl")]
     file: PathBuf,
+    #[command(flatten)]
+    pipeline: PipelineArgs,
+}
+
+/// What a pipeline on this machine is started with.
+#[derive(Debug, Args)]
+pub struct PipelineArgs {
     /// The state directory; a new one in `.osprey` without it. One that was used before goes on where it stopped
     #[arg(long, value_name = "DIR")]
     state: Option<PathBuf>,
@@ -95,44 +104,7 @@ pub fn local_run(args: &LocalRunArgs, ui: &mut Ui) -> Result<Exit, CliError> {
         return Err(CliError::new(ErrorCode::FileEmpty, format!("`{}` is empty", args.file.display()))
             .help("write one `SubmitJob` request a line, as `aws batch submit-job --cli-input-json` takes it"));
     }
-    let given = args.policy.as_deref().map(|path| policy_file::text(Some(path))).transpose()?;
-    let given = given.map(|(text, name)| policy_file::parse(&text, &name).map(|policy| (policy, text))).transpose()?;
-    let definitions = Definitions::load(args.definitions.as_deref())?;
-    let early = args.cluster(None)?;
-    let dir = match &args.state {
-        Some(dir) => dir.clone(),
-        None => place::fresh(jiff::Timestamp::now())?,
-    };
-    let (state, _lock) = run::take(&dir)?;
-    crate::log::to_file(&dir)?;
-    let kept = Kept::load(&dir)?;
-    let (policy, policy_text) = match (given, &kept) {
-        (Some(given), _) => given,
-        (None, Some(kept)) => (kept.policy(&dir)?, kept.policy.clone()),
-        (None, None) => (policy_file::load(None)?, policy_file::text(None)?.0),
-    };
-    let cluster = match kept {
-        Some(kept) => args.cluster(Some(kept.cluster))?,
-        None => early,
-    };
-    let events = EventOptions {
-        delay_ms: run::delay_range(args.event_delay),
-        duplicate_rate: args.event_duplicates,
-        loss_rate: 0.0,
-        seed: args.seed,
-    };
-    let plan = Plan {
-        file: args.file.clone(),
-        entries,
-        dir,
-        cluster,
-        speed: args.speed,
-        policy,
-        policy_text,
-        definitions,
-        reclaim_rate: args.reclaim_rate,
-        events,
-    };
+    let (plan, state, _lock) = args.pipeline.plan(args.file.clone(), entries)?;
     ui.progress(&render::opening(&plan));
     let ended = run::run(&plan, &state, ui)?;
     conclude(&plan, ended, ui)
@@ -165,7 +137,59 @@ fn again(file: &Path, dir: &Path) -> String {
     format!("osprey local run {} --state {}", file.display(), dir.display())
 }
 
-impl LocalRunArgs {
+impl PipelineArgs {
+    /// Takes the state directory and says what is to run in it.
+    ///
+    /// # Errors
+    /// When an argument or a file can't be used, or the directory can't be had.
+    pub fn plan(&self, file: PathBuf, entries: Vec<Entry>) -> Result<(Plan, StateDir, StateLock), CliError> {
+        let given = self.policy.as_deref().map(|path| policy_file::text(Some(path))).transpose()?;
+        let given =
+            given.map(|(text, name)| policy_file::parse(&text, &name).map(|policy| (policy, text))).transpose()?;
+        let definitions = Definitions::load(self.definitions.as_deref())?;
+        let early = self.cluster(None)?;
+        let dir = match &self.state {
+            Some(dir) => dir.clone(),
+            None => place::fresh(jiff::Timestamp::now())?,
+        };
+        let (state, lock) = run::take(&dir)?;
+        crate::log::to_file(&dir)?;
+        let kept = Kept::load(&dir)?;
+        let (policy, policy_text) = match (given, &kept) {
+            (Some(given), _) => given,
+            (None, Some(kept)) => (kept.policy(&dir)?, kept.policy.clone()),
+            (None, None) => (policy_file::load(None)?, policy_file::text(None)?.0),
+        };
+        let cluster = match kept {
+            Some(kept) => self.cluster(Some(kept.cluster))?,
+            None => early,
+        };
+        let events = EventOptions {
+            delay_ms: run::delay_range(self.event_delay),
+            duplicate_rate: self.event_duplicates,
+            loss_rate: 0.0,
+            seed: self.seed,
+        };
+        let plan = Plan {
+            file,
+            entries,
+            dir,
+            cluster,
+            speed: self.speed,
+            policy,
+            policy_text,
+            definitions,
+            reclaim_rate: self.reclaim_rate,
+            events,
+        };
+        Ok((plan, state, lock))
+    }
+
+    /// The state directory that was named.
+    pub fn state(&self) -> Option<&Path> {
+        self.state.as_deref()
+    }
+
     /// The cluster asked for; what isn't said is as it was before.
     fn cluster(&self, before: Option<Cluster>) -> Result<Cluster, CliError> {
         let nodes = self.nodes.or(before.map(|before| before.nodes)).unwrap_or(USUAL.1);

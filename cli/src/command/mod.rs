@@ -5,9 +5,12 @@ mod dead_letters;
 mod describe;
 mod jobs;
 mod local_run;
+mod local_serve;
+mod logs;
 mod policy;
 mod priority;
 mod submit_job;
+mod wait;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -58,6 +61,8 @@ enum Command {
     Local(LocalCommand),
     Jobs(jobs::JobsArgs),
     Describe(describe::DescribeArgs),
+    Wait(wait::WaitArgs),
+    Logs(logs::LogsArgs),
     Cancel(action::CancelArgs),
     Requeue(action::RequeueArgs),
     Hold(action::HoldArgs),
@@ -72,6 +77,7 @@ enum Command {
 #[derive(Debug, Subcommand)]
 enum LocalCommand {
     Run(local_run::LocalRunArgs),
+    Serve(local_serve::LocalServeArgs),
 }
 
 /// Where the jobs are.
@@ -118,6 +124,9 @@ pub fn run(cli: Cli, ui: &mut Ui) -> Result<Exit, CliError> {
         Command::SubmitJob(args) => submit_job::submit_job(&args, ui),
         Command::Priority(args) => priority::priority(&args, ui),
         Command::Local(LocalCommand::Run(args)) => local_run::local_run(&args, ui),
+        Command::Local(LocalCommand::Serve(args)) => local_serve::local_serve(&args, ui),
+        Command::Wait(args) => wait::wait(&args, ui),
+        Command::Logs(args) => logs::logs(&args, ui),
         Command::Jobs(args) => jobs::jobs(&args, ui),
         Command::Describe(args) => describe::describe(&args, ui),
         Command::Cancel(args) => action::cancel(&args, ui),

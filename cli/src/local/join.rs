@@ -85,6 +85,11 @@ impl Joined {
         self.world.now().as_millisecond()
     }
 
+    /// The local Batch.
+    pub fn batch(&self) -> &osprey_local_batch::LocalBatch {
+        self.world.batch()
+    }
+
     /// The folder.
     pub fn dir(&self) -> &Path {
         &self.dir

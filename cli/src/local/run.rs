@@ -121,7 +121,11 @@ pub fn run(plan: &Plan, state: &StateDir, ui: &mut Ui) -> Result<Ended, CliError
     drive.until_end(ui)
 }
 
-fn open(plan: &Plan, state: &StateDir) -> Result<LocalWorld, CliError> {
+/// Opens the world of a state directory that was taken.
+///
+/// # Errors
+/// One sentence when it can't be used.
+pub fn open(plan: &Plan, state: &StateDir) -> Result<LocalWorld, CliError> {
     let program = std::env::current_exe()
         .map_err(|error| CliError::failed(format!("this program's own path isn't known: {error}")))?;
     let batch = Options {
@@ -134,7 +138,11 @@ fn open(plan: &Plan, state: &StateDir) -> Result<LocalWorld, CliError> {
         .map_err(|error| CliError::new(ErrorCode::StateUnusable, error.to_string()))
 }
 
-fn register(world: &LocalWorld, definitions: &Definitions) -> Result<(), CliError> {
+/// Registers job definitions.
+///
+/// # Errors
+/// Names the first that the local Batch refuses.
+pub fn register(world: &LocalWorld, definitions: &Definitions) -> Result<(), CliError> {
     for definition in &definitions.all {
         world.batch().ensure_job_definition(definition).map_err(|error| {
             let name = osprey_model::message::words::quote(&definition.job_definition_name);
@@ -145,7 +153,8 @@ fn register(world: &LocalWorld, definitions: &Definitions) -> Result<(), CliErro
 }
 
 /// Checkpoints go beside the store, so that a job finds its own again whatever directory it is started from.
-fn settings(dir: &Path) -> Settings {
+#[must_use]
+pub fn settings(dir: &Path) -> Settings {
     let base = dir.canonicalize().unwrap_or_else(|_| dir.to_owned()).join("checkpoints");
     Settings { checkpoint_base: Some(base.display().to_string()), ..Settings::local() }
 }

@@ -1,0 +1,71 @@
+//! `osprey wait`: until a job has ended, across its attempts.
+
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use osprey_model::job::{Job, JobState};
+use serde_json::json;
+
+use super::{Exit, Place};
+use crate::error::{CliError, ErrorCode};
+use crate::local::join::Joined;
+use crate::ui::Ui;
+
+/// How often the job is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// Wait until a job has ended, however many attempts that takes.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  osprey wait 1e5a11f0-c06c-4a7e-8b0a-000000000231 --local
+  osprey wait 1e5a1 --timeout 600 --local && echo trained
+
+Exit code 0 when it succeeded, 1 when it ended otherwise, 3 when it was refused.")]
+pub struct WaitArgs {
+    /// Id of the job, or a beginning that only one id has
+    #[arg(value_name = "JOB")]
+    job: String,
+    /// Give up after so many seconds
+    #[arg(long, value_name = "SECONDS")]
+    timeout: Option<u64>,
+    #[command(flatten)]
+    place: Place,
+}
+
+/// Waits.
+pub fn wait(args: &WaitArgs, ui: &mut Ui) -> Result<Exit, CliError> {
+    let joined = Joined::of(&args.place)?;
+    let id = joined.find(&args.job)?;
+    let began = Instant::now();
+    let mut has_said = false;
+    loop {
+        let job = joined.view(id)?.job;
+        if job.state.is_final() {
+            return ended(&job, ui);
+        }
+        if !has_said {
+            has_said = true;
+            joined.say_who_runs(ui)?;
+        }
+        if args.timeout.is_some_and(|seconds| began.elapsed() >= Duration::from_secs(seconds)) {
+            let state = job.state.as_str();
+            return Err(CliError::new(ErrorCode::Failed, format!("job `{id}` has not ended yet: it is {state}")));
+        }
+        std::thread::sleep(LOOK_EVERY);
+    }
+}
+
+fn ended(job: &Job, ui: &mut Ui) -> Result<Exit, CliError> {
+    if ui.is_json() {
+        ui.json(&json!({ "id": job.id, "state": job.state.as_str(), "attempts": job.attempt, "end": job.end }))?;
+    } else {
+        let why = job.end.as_ref().map(|end| format!(": {}", end.message)).unwrap_or_default();
+        ui.text(&format!("{} {}{why}", job.id, job.state.as_str()))?;
+    }
+    Ok(match job.state {
+        JobState::Succeeded => Exit::Ok,
+        JobState::Refused => Exit::Negative,
+        _ => Exit::Failed,
+    })
+}
