@@ -5,7 +5,7 @@
 //! budget; one that doesn't read well would fail again.
 
 use osprey_model::event::BatchEvent;
-use osprey_model::id::MessageId;
+use osprey_model::id::{JobId, MessageId};
 use osprey_model::message;
 use osprey_model::reason::ReasonCode;
 use osprey_pipeline::context::Context;
@@ -50,7 +50,7 @@ async fn step<P: Ports>(ports: &P, queue: QueueKind, message: &ReceivedMessage) 
         return internal(ports, message).await;
     }
     if redrive::is_recorded(ports, message).await? {
-        return Ok(());
+        return redrive::arrived(ports, JobId::of_message(&message.id)).await;
     }
     let (code, sentence, transient) = judge(queue, message);
     let letter = dead::keep(ports, source(queue), message, code, &sentence, ports.now().as_millisecond()).await?;

@@ -241,6 +241,10 @@ async fn letter<P: Ports>(
         let sentence = format!("dead letter `{given}` was discarded");
         return refuse(ports, message, action, &Refusal::new(ReasonCode::WrongState, sentence), now).await;
     }
+    if redrive::is_elsewhere(ports, &letter).await? {
+        redrive::arrived(ports, letter.id).await?;
+        return Err(Failure::Contended(letter.id));
+    }
     if letter.arrived {
         let sentence = format!("dead letter `{given}` was sent through again, and what came of it is recorded");
         return refuse(ports, message, action, &Refusal::new(ReasonCode::WrongState, sentence), now).await;

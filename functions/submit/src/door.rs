@@ -1,6 +1,6 @@
 //! Dependencies at the door: what each id in `dependsOn` is, and whether the job can ever start.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::BTreeSet;
 
 use osprey_model::id::{BatchJobId, JobId};
 use osprey_model::reason::{ReasonCode, Refusal};
@@ -8,14 +8,9 @@ use osprey_model::request::SubmitJobRequest;
 use osprey_pipeline::context::Context;
 use osprey_pipeline::dependents::{self, Dependency, On, Standing};
 use osprey_pipeline::failure::Failure;
-use osprey_pipeline::{derive, key};
-use osprey_ports::SortQuery;
+use osprey_pipeline::derive;
 
 use crate::handle::Ports;
-
-/// Most jobs that the search for a cycle visits; a larger web of jobs that were all announced before they came is
-/// taken to have none.
-const CYCLE_JOBS_MAX: usize = 1000;
 
 /// What a job's dependencies come to.
 #[derive(Clone, Debug, Default)]
@@ -45,8 +40,8 @@ pub async fn dependencies<P: Ports>(
     for given in ids {
         one(ctx, ports, given, id, &mut door).await?;
     }
-    if door.refusals.is_empty() && door.waits && closes_cycle(ports, id, &door).await? {
-        door.refusals.push(cycle(id));
+    if door.refusals.is_empty() && door.waits && dependents::closes_cycle(ports, id, &door.dependencies).await? {
+        door.refusals.push(Refusal::new(ReasonCode::DependencyCycle, dependents::cycle(id)));
     }
     Ok(door)
 }
@@ -82,11 +77,7 @@ async fn look_up<P: Ports>(ctx: &Context<'_>, ports: &P, given: &str) -> Result<
         let grace = ctx.policy.requeue().dependency_grace_ms;
         return Ok((On::Job(loaded.job.id), dependents::standing(&loaded.job, now, grace)));
     }
-    let batch = BatchJobId::new(given);
-    match dependents::foreign(ports, &batch).await? {
-        Standing::Unknown => Ok((On::Unknown, Standing::Unknown)),
-        standing => Ok((On::Batch(batch), standing)),
-    }
+    dependents::of_batch(ctx, ports, &BatchJobId::new(given), now).await
 }
 
 fn itself(given: &str) -> Refusal {
@@ -98,42 +89,4 @@ fn lost(given: &str, why: &str) -> Refusal {
         ReasonCode::FailedDependency,
         format!("`dependsOn` names `{given}`, which {why}; requeue that job first, or leave it out"),
     )
-}
-
-fn cycle(id: JobId) -> Refusal {
-    Refusal::new(
-        ReasonCode::DependencyCycle,
-        format!("the jobs in `dependsOn` wait, directly or through others, for this job (`{id}`); break the circle"),
-    )
-}
-
-/// Whether a parent waits for this job. Only a job that was announced before it came can close a circle: everything
-/// else it depends on is older than it.
-async fn closes_cycle<P: Ports>(ports: &P, id: JobId, door: &Door) -> Result<bool, Failure> {
-    if !is_awaited(ports, id).await? {
-        return Ok(false);
-    }
-    let mut seen: BTreeSet<JobId> = BTreeSet::new();
-    let mut ahead: VecDeque<JobId> = door.parents.iter().copied().collect();
-    while let Some(parent) = ahead.pop_front() {
-        if parent == id {
-            return Ok(true);
-        }
-        if seen.len() >= CYCLE_JOBS_MAX || !seen.insert(parent) {
-            continue;
-        }
-        for dependency in dependents::dependencies(ports, parent).await? {
-            ahead.extend(match dependency.on {
-                On::Job(job) => Some(job),
-                On::Unknown => JobId::parse(&dependency.given),
-                On::Batch(_) => None,
-            });
-        }
-    }
-    Ok(false)
-}
-
-async fn is_awaited<P: Ports>(ports: &P, id: JobId) -> Result<bool, Failure> {
-    let query = SortQuery { partition: key::job_partition(id), prefix: key::CHILD.to_owned(), after: None, limit: 1 };
-    Ok(!ports.query_items(&query).await?.items.is_empty())
 }

@@ -3,7 +3,7 @@
 use osprey_model::event::BatchEvent;
 use osprey_model::id::JobId;
 use osprey_pipeline::context::Context;
-use osprey_pipeline::dead::DeadKind;
+use osprey_pipeline::dead::{DeadKind, DeadStatus};
 use osprey_pipeline::failure::{Disposition, Failure};
 use osprey_pipeline::internal::Internal;
 use osprey_pipeline::{apply, dead, dispatch, redrive};
@@ -26,7 +26,9 @@ async fn redrive<P: Ports>(ctx: &Context<'_>, ports: &P, id: JobId) -> Result<()
     let Some((letter, _)) = dead::load(ports, id).await? else { return Ok(()) };
     let DeadKind::Message { queue, .. } = &letter.kind else { return Ok(()) };
     if !letter.is_under_way() {
-        return Ok(());
+        // It was closed while it went through.
+        let closed_too_early = letter.status == DeadStatus::Discarded && redrive::is_elsewhere(ports, &letter).await?;
+        return if closed_too_early { redrive::arrived(ports, id).await } else { Ok(()) };
     }
     let Some(message) = redrive::kept(ports, &letter).await? else { return Ok(()) };
     match through(ctx, ports, queue, &message).await {

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
 use crate::record::{self, Record};
-use crate::redrive::REDRIVE_REPEAT_MS;
+use crate::redrive::{LATE_MS, REDRIVE_REPEAT_MS};
 use crate::{key, repository};
 
 /// Most characters of a sentence kept with a dead letter.
@@ -42,6 +42,9 @@ pub struct DeadLetter {
     /// Whether it is known to be recorded elsewhere since it was sent through again.
     #[serde(default)]
     pub arrived: bool,
+    /// Whether it was looked at once more after every invocation that could still have recorded its message.
+    #[serde(default)]
+    pub checked: bool,
 }
 
 /// What a dead letter is.
@@ -86,12 +89,18 @@ impl DeadLetter {
         item
     }
 
-    /// In the index of what is due until a person was told, or until it is known where it went.
+    /// In the index of what is due until a person was told, and until it is known where it went.
     fn due(&self) -> Option<IndexEntry> {
-        if self.is_under_way() {
-            return Some(key::due(self.redriven_at.saturating_add(REDRIVE_REPEAT_MS), self.id));
-        }
-        (!self.told && self.status == DeadStatus::Open).then(|| key::due(self.died_at, self.id))
+        let at = if self.is_under_way() {
+            self.redriven_at.saturating_add(REDRIVE_REPEAT_MS)
+        } else if !self.told && self.status == DeadStatus::Open {
+            self.died_at
+        } else if self.may_be_late() {
+            self.died_at.saturating_add(LATE_MS)
+        } else {
+            return None;
+        };
+        Some(key::due(at, self.id))
     }
 }
 
@@ -109,6 +118,7 @@ pub fn job_write(job: &Job, message: &str, now: i64) -> Write {
         redrives: 0,
         redriven_at: 0,
         arrived: false,
+        checked: false,
     };
     Write::Put { item: letter.item(), expect: Expect::Any }
 }
@@ -129,6 +139,7 @@ pub fn requeued_write(job: &Job) -> Write {
         redrives: 1,
         redriven_at: job.updated_at,
         arrived: true,
+        checked: true,
     };
     Write::Put { item: letter.item(), expect: Expect::Any }
 }
@@ -164,6 +175,7 @@ where
         redrives: 0,
         redriven_at: 0,
         arrived: false,
+        checked: false,
     };
     let record = Record {
         message: message.id.clone(),

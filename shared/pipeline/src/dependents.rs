@@ -5,22 +5,26 @@
 //! that: whichever of "the parent ended" and "the edge was written" comes later sees the other. `watch` looks again
 //! at every waiting job from time to time all the same.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use osprey_model::event::BatchStatus;
 use osprey_model::id::{BatchJobId, JobId};
 use osprey_model::job::{End, Job, JobState};
 use osprey_model::reason::ReasonCode;
-use osprey_ports::{Clock, DescribeJobs, GetItem, QueryItems, SendMessage, WriteItems};
+use osprey_ports::{Clock, DescribeJobs, GetItem, QueryItems, SendMessage, SortQuery, WriteItems};
 use serde::{Deserialize, Serialize};
 
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::repository::{self, Change, Changed};
-use crate::{derive, internal, key};
+use crate::{apply, derive, internal, key};
 
 /// Most jobs that one end may move; the rest is left to `watch`.
 const CASCADE_MAX: usize = 2000;
+
+/// Most jobs that the search for a cycle visits; a larger web of jobs that were all announced before they came is
+/// taken to have none.
+const CYCLE_JOBS_MAX: usize = 1000;
 
 /// What looking at dependents calls.
 pub trait Ports: GetItem + QueryItems + WriteItems + DescribeJobs + SendMessage + Clock + Sync {}
@@ -152,18 +156,70 @@ async fn check_one<P: Ports>(ctx: &Context<'_>, ports: &P, id: JobId) -> Result<
         return Ok(false);
     }
     let now = ports.now().as_millisecond();
+    let dependencies = dependencies(ports, id).await?;
     let mut standings = Vec::new();
-    for dependency in dependencies(ports, id).await? {
-        standings.push((dependency.given.clone(), standing_of(ctx, ports, &dependency, now).await?));
+    for dependency in &dependencies {
+        standings.push((dependency.given.clone(), standing_of(ctx, ports, dependency, now).await?));
     }
     let patient = now < loaded.job.created_at.saturating_add(ctx.settings.unknown_dependency_ms);
-    let outlook = outlook(&standings, patient);
+    let mut outlook = outlook(&standings, patient);
+    // Two jobs that came at the same time didn't see each other at the door.
+    if outlook == Outlook::Waits && closes_cycle(ports, id, &dependencies).await? {
+        outlook = Outlook::Over(JobState::Refused, End::new(ReasonCode::DependencyCycle, &cycle(id)));
+    }
     let changed = repository::change(ports, ctx.settings, id, |job| moved(job, &outlook, now)).await?;
     let Changed::Written { after, .. } = changed else { return Ok(false) };
     if after.state == JobState::Queued {
         internal::wake(ports, id, now, now).await;
     }
     Ok(after.state.is_final())
+}
+
+/// The sentence for a job that waits for itself through others.
+#[must_use]
+pub fn cycle(id: JobId) -> String {
+    format!("the jobs in `dependsOn` wait, directly or through others, for this job (`{id}`); break the circle")
+}
+
+/// Whether one of the jobs that a job depends on waits for it. Only a job that was announced before it came can close
+/// a circle: everything else it depends on is older than it.
+///
+/// # Errors
+/// When the store fails.
+pub async fn closes_cycle<P>(ports: &P, id: JobId, dependencies: &[Dependency]) -> Result<bool, Failure>
+where
+    P: GetItem + QueryItems + Sync,
+{
+    if !is_awaited(ports, id).await? {
+        return Ok(false);
+    }
+    let mut seen: BTreeSet<JobId> = BTreeSet::new();
+    let mut ahead: VecDeque<JobId> = dependencies.iter().filter_map(Dependency::job).collect();
+    while let Some(parent) = ahead.pop_front() {
+        if parent == id {
+            return Ok(true);
+        }
+        if seen.len() < CYCLE_JOBS_MAX && seen.insert(parent) {
+            ahead.extend(self::dependencies(ports, parent).await?.iter().filter_map(Dependency::job));
+        }
+    }
+    Ok(false)
+}
+
+async fn is_awaited<P: QueryItems + Sync>(ports: &P, id: JobId) -> Result<bool, Failure> {
+    let query = SortQuery { partition: key::job_partition(id), prefix: key::CHILD.to_owned(), after: None, limit: 1 };
+    Ok(!ports.query_items(&query).await?.items.is_empty())
+}
+
+impl Dependency {
+    /// The job of ours that it is on, known or announced.
+    fn job(&self) -> Option<JobId> {
+        match &self.on {
+            On::Job(job) => Some(*job),
+            On::Unknown => JobId::parse(&self.given),
+            On::Batch(_) => None,
+        }
+    }
 }
 
 fn moved(job: &Job, outlook: &Outlook, now: i64) -> Option<Change> {
@@ -205,24 +261,39 @@ async fn standing_of<P: Ports>(
 ) -> Result<Standing, Failure> {
     let grace = ctx.policy.requeue().dependency_grace_ms;
     match &dependency.on {
-        On::Batch(id) => foreign(ports, id).await,
-        On::Job(_) | On::Unknown => match derive::find(ports, &dependency.given).await? {
-            Some(loaded) => Ok(standing(&loaded.job, now, grace)),
-            None => Ok(Standing::Unknown),
-        },
+        On::Batch(id) => Ok(of_batch(ctx, ports, id, now).await?.1),
+        On::Job(id) => Ok(of_job(repository::load(ports, *id).await?, now, grace)),
+        On::Unknown => Ok(of_job(derive::find(ports, &dependency.given).await?, now, grace)),
     }
 }
 
-/// How a Batch job that isn't ours stands.
+fn of_job(loaded: Option<repository::Loaded>, now: i64, grace_ms: u64) -> Standing {
+    loaded.map_or(Standing::Unknown, |loaded| standing(&loaded.job, now, grace_ms))
+}
+
+/// What a Batch job is that nobody recorded as a run, and how it stands. One that carries our tags means the job that
+/// they name: it may be on its way into the records, or a second one, whose end says nothing about the job.
 ///
 /// # Errors
-/// When Batch fails.
-pub async fn foreign<P: DescribeJobs + Sync>(ports: &P, id: &BatchJobId) -> Result<Standing, Failure> {
+/// When the store or Batch fails.
+pub async fn of_batch<P: Ports>(
+    ctx: &Context<'_>,
+    ports: &P,
+    id: &BatchJobId,
+    now: i64,
+) -> Result<(On, Standing), Failure> {
     let details = ports.describe_jobs(std::slice::from_ref(id)).await.map_err(Failure::call("DescribeJobs"))?;
-    Ok(match details.first().map(|detail| detail.status) {
-        Some(BatchStatus::Succeeded) => Standing::Done,
-        Some(BatchStatus::Failed) => Standing::Lost("has failed in Batch".to_owned()),
-        Some(_) => Standing::Pending,
-        None => Standing::Unknown,
-    })
+    let Some(detail) = details.first() else { return Ok((On::Unknown, Standing::Unknown)) };
+    if let Some(owner) = apply::tagged(detail)
+        && let Some(loaded) = repository::load(ports, owner.job).await?
+    {
+        let grace = ctx.policy.requeue().dependency_grace_ms;
+        return Ok((On::Job(owner.job), standing(&loaded.job, now, grace)));
+    }
+    let standing = match detail.status {
+        BatchStatus::Succeeded => Standing::Done,
+        BatchStatus::Failed => Standing::Lost("has failed in Batch".to_owned()),
+        _ => Standing::Pending,
+    };
+    Ok((On::Batch(id.clone()), standing))
 }

@@ -23,6 +23,10 @@ pub const REDRIVE_DELAY_SECONDS: u32 = 60;
 /// A redrive of which nothing was heard for so long is sent again, milliseconds.
 pub const REDRIVE_REPEAT_MS: i64 = 900_000;
 
+/// An invocation runs for at most 15 minutes on AWS, and so long after a message was given up one may still record it.
+/// A dead letter is looked at once more after this time, milliseconds.
+pub const LATE_MS: i64 = 1_200_000;
+
 /// What redriving calls.
 pub trait Ports: GetItem + QueryItems + WriteItems + SendMessage + Sync {}
 
@@ -80,7 +84,10 @@ pub async fn arrived<P: GetItem + WriteItems + Sync>(ports: &P, id: JobId) -> Re
 }
 
 /// Whether the message of a dead letter is recorded elsewhere: an invocation that was thought dead may have done it.
-async fn is_elsewhere<P: GetItem + QueryItems + Sync>(ports: &P, letter: &DeadLetter) -> Result<bool, Failure> {
+///
+/// # Errors
+/// When the store fails.
+pub async fn is_elsewhere<P: GetItem + QueryItems + Sync>(ports: &P, letter: &DeadLetter) -> Result<bool, Failure> {
     if letter.arrived || !matches!(letter.kind, DeadKind::Message { .. }) {
         return Ok(false);
     }
@@ -132,8 +139,8 @@ pub async fn open<P: GetItem + WriteItems + Sync>(ports: &P, id: JobId, now: i64
     change(ports, id, |letter| letter.is_under_way().then(|| letter.opened(now))).await
 }
 
-/// Does what is due for a dead letter: tells a person of one that is open, and sends one again that is under way and
-/// of which nothing was heard.
+/// Does what is due for a dead letter: closes one whose message was recorded after all, tells a person of one that is
+/// open, and sends one again that is under way and of which nothing was heard.
 ///
 /// # Errors
 /// When the store, the queue or the topic fails; it stays due.
@@ -143,7 +150,7 @@ pub async fn attend<P: Ports + Notify>(ports: &P, id: JobId, now: i64) -> Result
         return arrived(ports, id).await;
     }
     if !letter.is_under_way() {
-        return dead::tell(ports, id).await;
+        return rest(ports, letter, version, now).await;
     }
     if now < letter.redriven_at.saturating_add(REDRIVE_REPEAT_MS) {
         return Ok(());
@@ -153,6 +160,23 @@ pub async fn attend<P: Ports + Notify>(ports: &P, id: JobId, now: i64) -> Result
         Ok(()) => send(ports, id, 0).await,
         // Somebody else sees to it.
         Err(StoreError::Conflict { .. }) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// What is due for a dead letter that isn't under way.
+async fn rest<P>(ports: &P, letter: DeadLetter, version: u64, now: i64) -> Result<(), Failure>
+where
+    P: GetItem + WriteItems + Notify + Sync,
+{
+    dead::tell(ports, letter.id).await?;
+    if !letter.may_be_late() || now < letter.died_at.saturating_add(LATE_MS) {
+        return Ok(());
+    }
+    let checked = DeadLetter { checked: true, ..letter };
+    match ports.write_items(&[Write::Put { item: checked.item(), expect: Expect::Version(version) }]).await {
+        // A change gives it another look.
+        Ok(()) | Err(StoreError::Conflict { .. }) => Ok(()),
         Err(error) => Err(error.into()),
     }
 }
@@ -181,17 +205,23 @@ impl DeadLetter {
         self.status == DeadStatus::Redriven && !self.arrived
     }
 
+    /// Whether its message may yet turn out to be recorded elsewhere.
+    #[must_use]
+    pub fn may_be_late(&self) -> bool {
+        matches!(self.kind, DeadKind::Message { .. }) && !self.arrived && !self.checked
+    }
+
     /// It, sent through again now. A job is back in its queue with the write that says so; a message has yet to arrive.
     #[must_use]
     pub fn redriven(self, now: i64) -> Self {
         let arrived = matches!(self.kind, DeadKind::Job { .. });
         let redrives = self.redrives.saturating_add(1);
-        Self { status: DeadStatus::Redriven, redrives, redriven_at: now, arrived, ..self }
+        Self { status: DeadStatus::Redriven, redrives, redriven_at: now, arrived, checked: false, ..self }
     }
 
     /// It, open again since now.
     #[must_use]
     pub fn opened(self, now: i64) -> Self {
-        Self { status: DeadStatus::Open, told: false, died_at: now, ..self }
+        Self { status: DeadStatus::Open, told: false, checked: false, died_at: now, ..self }
     }
 }
