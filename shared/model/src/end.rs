@@ -157,8 +157,17 @@ const START_FAILURES: &[&str] = &[
 ];
 
 /// What makes a start failure permanent: trying elsewhere won't help.
-const PERMANENT: &[&str] =
-    &["not found", "access denied", "accessdenied", "does not exist", "no such file", "not authorized", "denied for"];
+const PERMANENT: &[&str] = &[
+    "not found",
+    "access denied",
+    "accessdenied",
+    "permission denied",
+    "exec format error",
+    "does not exist",
+    "no such file",
+    "not authorized",
+    "denied for",
+];
 
 fn class_of_text(reason: &str) -> Option<EndClass> {
     if reason.contains("outofmemoryerror") {
@@ -259,6 +268,13 @@ mod tests {
                 "no program of that name",
                 "Task failed to start",
                 "CannotStartContainerError: `trian`: no such file or directory",
+                None,
+                StartFailurePermanent,
+            ),
+            (
+                "a program that may not be run",
+                "Task failed to start",
+                "CannotStartContainerError: `./train.sh`: permission denied",
                 None,
                 StartFailurePermanent,
             ),
