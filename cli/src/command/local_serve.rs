@@ -123,7 +123,8 @@ fn say(ui: &mut Ui, endpoint: &str, dir: &Path, env: &Path) -> Result<(), CliErr
         ui.text(&format!(
             "Batch and SQS are served on {endpoint}; Ctrl-C stops it. In another terminal:\n\n  \
              . {}\n  \
-             aws sqs send-message --queue-url {endpoint}/000000000000/osprey-submissions --message-body \
+             aws sqs send-message --endpoint-url \"$AWS_ENDPOINT_URL\" \\\n    \
+             --queue-url {endpoint}/000000000000/osprey-submissions --message-body \
              '{{\"jobName\":\"hello\",\"jobDefinition\":\"shell\",\"containerOverrides\":{{\"command\":[\"echo\",\"hello\"]}}}}'\n\n\
              osprey jobs --local {} shows the same jobs",
             env.display(),

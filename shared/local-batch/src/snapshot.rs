@@ -66,7 +66,7 @@ impl LocalBatch {
             let used = change.used(name)?;
             Ok(QueueSnapshot {
                 front: front(lines).into_iter().map(|job| (arns.job(&job.id), job.created_at)).collect(),
-                vcpus: used.iter().map(|(_, vcpus)| vcpus).sum(),
+                vcpus: used.iter().fold(0.0, |sum, (_, vcpus)| sum + vcpus),
                 fair_share: queue.scheduling_policy_arn.is_some(),
                 active_shares: change.active_shares(name)?,
                 shares: used.into_iter().filter_map(|(share, vcpus)| Some((share?, vcpus))).take(SHARES_MAX).collect(),
@@ -127,7 +127,7 @@ impl Change<'_> {
     fn used(&self, queue: &str) -> rusqlite::Result<Vec<(Option<String>, f64)>> {
         let mut statement = self.db.prepare_cached(
             "SELECT share, sum(vcpus_milli) / 1000.0 AS used FROM job
-             WHERE queue = ?1 AND status IN ('STARTING', 'RUNNING') AND size IS NULL
+             WHERE queue = ?1 AND status IN ('STARTING', 'RUNNING') AND size IS NULL AND node IS NULL
              GROUP BY share ORDER BY used DESC, share",
         )?;
         statement.query_map(params![queue], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()

@@ -142,9 +142,15 @@ impl Change<'_> {
         Ok(body.map(|body| serde_json::from_str(&body)).transpose()?)
     }
 
+    fn spec_members(&self, spec: i64) -> Result<Map<String, Value>, BatchError> {
+        let text: String =
+            self.db.prepare_cached("SELECT detail FROM spec WHERE id = ?1")?.query_row(params![spec], |row| row.get(0))?;
+        Ok(serde_json::from_str(&text)?)
+    }
+
     fn tags_of(&self, holder: &Holder) -> Result<Tags, BatchError> {
         let tags = match holder {
-            Holder::Spec(spec) => crate::job::spec_detail(self.db, *spec)?.shift_remove("tags"),
+            Holder::Spec(spec) => self.spec_members(*spec)?.shift_remove("tags"),
             Holder::Definition(name, revision) => {
                 self.definition_body(name, *revision)?.and_then(|mut body| body.shift_remove("tags"))
             }
@@ -158,7 +164,7 @@ impl Change<'_> {
         let text = serde_json::to_string(tags)?;
         match holder {
             Holder::Spec(spec) => {
-                let mut detail = crate::job::spec_detail(self.db, *spec)?;
+                let mut detail = self.spec_members(*spec)?;
                 detail.insert("tags".to_owned(), json!(tags));
                 let detail = Value::Object(detail).to_string();
                 self.db.execute("UPDATE spec SET detail = ?2 WHERE id = ?1", params![spec, detail])?;
