@@ -122,14 +122,7 @@ async fn adopt<P: Ports>(
     id: &BatchJobId,
     alive: bool,
 ) -> Result<bool, Failure> {
-    let now = ports.now().as_millisecond();
-    let changed =
-        repository::change(ports, ctx.settings, owner.job, |job| dispatch::adopted(job, owner.attempt, id, now))
-            .await?;
-    let after = match changed {
-        Changed::Written { after, .. } | Changed::Unchanged(after) => after,
-        Changed::Missing => return Ok(false),
-    };
+    let Some(after) = dispatch::take(ctx, ports, owner, id, None).await? else { return Ok(false) };
     if after.run.as_ref().is_some_and(|run| run.id == *id) {
         if alive {
             // A person may have wished to stop it while nobody knew whether there was anything to stop.
@@ -140,7 +133,7 @@ async fn adopt<P: Ports>(
     if derive::owner(ports, id).await?.is_some() {
         return Ok(true);
     }
-    stop::extra(ctx, ports, owner.job, owner.attempt, id, alive).await?;
+    stop::extra(ctx, ports, owner, id, alive).await?;
     Ok(false)
 }
 

@@ -209,7 +209,7 @@ async fn settle_outcome<P: Ports>(
     outcome: Result<BatchJobId, SubmitError>,
 ) -> Result<(), Failure> {
     match outcome {
-        Ok(id) => adopt(ctx, ports, claimed.id, claimed.attempt, &id).await,
+        Ok(id) => adopt(ctx, ports, claimed, &id).await,
         Err(SubmitError::Throttled) => {
             let delay = ctx.settings.throttle_delay_ms;
             give_back(ctx, ports, claimed, delay).await
@@ -287,28 +287,56 @@ async fn refused<P: Ports>(ctx: &Context<'_>, ports: &P, claimed: &Job, why: &st
     Ok(())
 }
 
-/// Records that Batch job `id` is attempt `attempt` of a job. When another Batch job is recorded for that attempt
+/// Records that Batch job `id` is the attempt that was claimed. When another Batch job is recorded for that attempt
 /// already, `id` is a second one: it is stopped, recorded and counted.
 ///
 /// # Errors
 /// When the store fails; the claim then stays, and is settled later.
-pub async fn adopt<P>(ctx: &Context<'_>, ports: &P, job: JobId, attempt: u32, id: &BatchJobId) -> Result<(), Failure>
+async fn adopt<P>(ctx: &Context<'_>, ports: &P, claimed: &Job, id: &BatchJobId) -> Result<(), Failure>
 where
     P: GetItem + WriteItems + TerminateJob + Clock + Sync,
 {
-    let now = ports.now().as_millisecond();
-    let changed = repository::change(ports, ctx.settings, job, |job| adopted(job, attempt, id, now)).await?;
-    let after = match changed {
-        Changed::Written { after, .. } | Changed::Unchanged(after) => after,
-        Changed::Missing => return Ok(()),
-    };
+    let owner = Owner { job: claimed.id, attempt: claimed.attempt };
+    let Some(after) = take(ctx, ports, owner, id, claimed.claim_at()).await? else { return Ok(()) };
     if after.run.as_ref().is_some_and(|run| run.id == *id) {
         return stop::push(ports, &after).await;
     }
-    if derive::owner(ports, id).await?.is_none() {
-        stop::extra(ctx, ports, after.id, attempt, id, true).await?;
+    stop::extra(ctx, ports, owner, id, true).await
+}
+
+/// Takes a Batch job as the run of an attempt, if it can be: the job as it is then; `None` when there is no such job.
+///
+/// A second Batch job stays one, though its attempt may be claimed once more under the same number. While the claim of
+/// `claimed_at` stands, under which the Batch job was made, nobody can have found it to be a second one.
+///
+/// # Errors
+/// When the store fails, or others were faster at every try.
+pub async fn take<P>(
+    ctx: &Context<'_>,
+    ports: &P,
+    owner: Owner,
+    id: &BatchJobId,
+    claimed_at: Option<i64>,
+) -> Result<Option<Job>, Failure>
+where
+    P: GetItem + WriteItems + Clock + Sync,
+{
+    for _ in 0..repository::TRIES_MAX {
+        let Some(loaded) = repository::load(ports, owner.job).await? else { return Ok(None) };
+        let now = ports.now().as_millisecond();
+        let Some(change) = adopted(&loaded.job, owner.attempt, id, now) else { return Ok(Some(loaded.job)) };
+        let is_own_claim = claimed_at.is_some() && loaded.job.claim_at() == claimed_at;
+        if !is_own_claim && stop::is_extra(ports, owner.job, id).await? {
+            return Ok(Some(loaded.job));
+        }
+        let after = change.job.clone();
+        match repository::write(ports, ctx.settings, &loaded, change).await {
+            Ok(()) => return Ok(Some(after)),
+            Err(Failure::Store(StoreError::Conflict { .. })) => {}
+            Err(failure) => return Err(failure),
+        }
     }
-    Ok(())
+    Err(Failure::Contended(owner.job))
 }
 
 /// The job with `id` as the run of `attempt`; `None` when it can't be.

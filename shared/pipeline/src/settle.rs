@@ -15,7 +15,7 @@ use osprey_ports::{DescribeJobs, ListJobs};
 use crate::context::{Context, Settings};
 use crate::failure::Failure;
 use crate::repository::{self, Change};
-use crate::{apply, derive, dispatch, outgoing};
+use crate::{apply, derive, dispatch, outgoing, stop};
 
 /// Lists after the window that must be empty before the submission counts as never made.
 pub const EMPTY_LISTS: u32 = 2;
@@ -38,11 +38,14 @@ pub async fn settle<P: Ports>(ctx: &Context<'_>, ports: &P, job: &Job) -> Result
     if found.is_empty() {
         return not_found(ctx, ports, job.id, job.attempt, claim.at).await;
     }
-    for detail in found {
-        // The first is adopted; any further one is found to be a second job, and stopped.
-        apply::apply(ctx, ports, &detail, apply::Source::Asked).await?;
+    let Some((first, others)) = found.split_first() else { return Ok(()) };
+    // The second ones first: once the claim is settled nobody would look for them again.
+    for other in others {
+        let id = BatchJobId::new(other.job_id.as_str());
+        let owner = outgoing::Owner { job: job.id, attempt: job.attempt };
+        stop::extra(ctx, ports, owner, &id, !other.status.is_final()).await?;
     }
-    Ok(())
+    apply::apply(ctx, ports, first, apply::Source::Asked).await.map(drop)
 }
 
 /// The jobs of a claim, oldest first.
@@ -55,7 +58,8 @@ async fn find<P: Ports>(ports: &P, job: &Job, claim: &Claim) -> Result<Vec<JobDe
     for some in ids.chunks(DESCRIBE_JOBS_MAX) {
         let details = ports.describe_jobs(some).await.map_err(Failure::call("DescribeJobs"))?;
         for detail in details.into_iter().filter(|detail| is_of(detail, job.id, job.attempt)) {
-            if derive::owner(ports, &BatchJobId::new(detail.job_id.as_str())).await?.is_none() {
+            let id = BatchJobId::new(detail.job_id.as_str());
+            if derive::owner(ports, &id).await?.is_none() && !stop::is_extra(ports, job.id, &id).await? {
                 found.push(detail);
             }
         }

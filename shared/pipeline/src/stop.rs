@@ -4,13 +4,13 @@ use osprey_model::end::STOP_TOKEN;
 use osprey_model::id::{BatchJobId, JobId};
 use osprey_model::job::{AfterStop, End, Job, JobState, Stop};
 use osprey_model::reason::ReasonCode;
-use osprey_ports::{CallError, Clock, GetItem, TerminateJob, WriteItems};
+use osprey_ports::{CallError, Clock, Expect, GetItem, TerminateJob, Write, WriteItems};
 use serde::{Deserialize, Serialize};
 
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::repository::{self, Change};
-use crate::{key, outgoing::Owner};
+use crate::{derive, key, outgoing::Owner};
 
 /// A second Batch job for one attempt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -59,34 +59,36 @@ async fn terminate<P: TerminateJob + Sync>(ports: &P, id: &BatchJobId, reason: &
     }
 }
 
-/// Records and stops a second Batch job for one attempt. Counted once.
+/// Records and stops a second Batch job for one attempt. Counted once. One that turns out to be a recorded run is left
+/// alone.
 ///
 /// # Errors
 /// When the store or Batch fails; the next event of that Batch job brings it here again.
 pub async fn extra<P>(
     ctx: &Context<'_>,
     ports: &P,
-    job: JobId,
-    attempt: u32,
+    owner: Owner,
     id: &BatchJobId,
     alive: bool,
 ) -> Result<(), Failure>
 where
     P: GetItem + WriteItems + TerminateJob + Clock + Sync,
 {
-    let now = ports.now().as_millisecond();
-    if ports.get_item(&key::extra(job, id)).await?.is_none() {
-        let row = Extra { attempt, batch_job_id: id.clone(), found_at: now, stopped: alive };
-        let row = repository::json(&row);
+    let Owner { job, attempt } = owner;
+    if !is_extra(ports, job, id).await? {
+        let now = ports.now().as_millisecond();
         let Some(loaded) = repository::load(ports, job).await? else { return Ok(()) };
+        // Read after the job: whoever takes the Batch job for a run writes the job too, and this write then fails.
+        if derive::owner(ports, id).await?.is_some() {
+            return Ok(());
+        }
+        let row = Extra { attempt, batch_job_id: id.clone(), found_at: now, stopped: alive };
         let mut counted = loaded.job.clone();
         counted.counts.duplicate_runs = counted.counts.duplicate_runs.saturating_add(1);
+        let item = repository::item(&counted, ctx.settings)?;
         let writes = [
-            osprey_ports::Write::Put {
-                item: repository::item(&counted, ctx.settings)?,
-                expect: osprey_ports::Expect::Version(loaded.version),
-            },
-            repository::create(key::extra(job, id), row),
+            Write::Put { item, expect: Expect::Version(loaded.version) },
+            repository::create(key::extra(job, id), repository::json(&row)),
         ];
         ports.write_items(&writes).await?;
         tracing::error!(job_id = %job, attempt, batch_job_id = %id, "a second Batch job for one attempt was found.");
@@ -98,12 +100,12 @@ where
     Ok(())
 }
 
-/// Whether a Batch job was recorded as a second one.
+/// Whether a Batch job was recorded as a second one of a job.
 ///
 /// # Errors
 /// When the store fails.
-pub async fn is_extra<P: GetItem + Sync>(ports: &P, owner: Owner, id: &BatchJobId) -> Result<bool, Failure> {
-    Ok(ports.get_item(&key::extra(owner.job, id)).await?.is_some())
+pub async fn is_extra<P: GetItem + Sync>(ports: &P, job: JobId, id: &BatchJobId) -> Result<bool, Failure> {
+    Ok(ports.get_item(&key::extra(job, id)).await?.is_some())
 }
 
 /// A change that notes a person's wish on a job that Batch has, or may have.
