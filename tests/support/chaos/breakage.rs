@@ -1,0 +1,109 @@
+//! Planted breakages: each takes away one thing that exactly-once effect rests on. They are in the ports and in the
+//! settings of the harness, so nothing of them is in the product.
+
+use osprey_pipeline::context::Settings;
+
+/// One breakage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Breakage {
+    /// The write that claims a job has no condition.
+    DropTheClaim,
+    /// No write has a condition but that an item be new: what comes last stands.
+    TrustArrivalOrder,
+    /// Items that must be new overwrite what is there.
+    Overwrite,
+    /// Only the first write of a transaction is made.
+    TearTransactions,
+    /// A write that was throttled is believed to have happened.
+    BelieveThrottledWrites,
+    /// Counters are added to twice.
+    CountTwice,
+    /// Counters are never added to.
+    CountNever,
+    /// A submission is sent however long ago it was claimed.
+    IgnoreTheLease,
+    /// A submission whose outcome isn't known is made again at once.
+    RetrySubmitBlindly,
+    /// A submission whose outcome isn't known is taken for refused.
+    TakeUnknownForRefused,
+    /// Lists of jobs show nothing.
+    BlindLists,
+    /// A claim is given up on the first lists, without waiting for the first request to lose its force.
+    GiveUpAtOnce,
+    /// Our tags aren't sent with a submission.
+    ForgetTags,
+    /// Jobs that are asked after are never found.
+    BlindDescriptions,
+    /// Stops are not sent.
+    StopNothing,
+    /// Messages are acknowledged before they are handled.
+    AcknowledgeFirst,
+    /// Messages that failed are acknowledged like the others.
+    AcknowledgeFailures,
+    /// Messages that were received too often are dropped.
+    DropDeadLetters,
+    /// A message has another number at each delivery.
+    RenumberMessages,
+    /// A job's dependencies are read as none.
+    ReleaseDependentsEarly,
+    /// Edges from parents to children are not written, and nobody looks again.
+    ForgetToLook,
+    /// `watch` never runs.
+    NoWatch,
+    /// Nobody is told of dead letters.
+    TellNobody,
+    /// Wake-ups and redrives are not sent.
+    SendNothing,
+    /// Jobs are not put into the listing.
+    HideJobs,
+    /// Every read of a job shows what it was a moment ago, and writes have no conditions.
+    StaleReads,
+}
+
+impl Breakage {
+    /// Every breakage with its name, and the seeds within which it must be caught.
+    pub const ALL: [(Self, &'static str, u64); 26] = [
+        (Self::DropTheClaim, "drop-the-claim", 50),
+        (Self::TrustArrivalOrder, "trust-arrival-order", 50),
+        (Self::Overwrite, "overwrite", 200),
+        (Self::TearTransactions, "tear-transactions", 10),
+        (Self::BelieveThrottledWrites, "believe-throttled-writes", 50),
+        (Self::CountTwice, "count-twice", 10),
+        (Self::CountNever, "count-never", 10),
+        (Self::IgnoreTheLease, "ignore-the-lease", 2_000),
+        (Self::RetrySubmitBlindly, "retry-submit-blindly", 50),
+        (Self::TakeUnknownForRefused, "take-unknown-for-refused", 50),
+        (Self::BlindLists, "blind-lists", 50),
+        (Self::GiveUpAtOnce, "give-up-at-once", 200),
+        (Self::ForgetTags, "forget-tags", 50),
+        (Self::BlindDescriptions, "blind-descriptions", 50),
+        (Self::StopNothing, "stop-nothing", 50),
+        (Self::AcknowledgeFirst, "acknowledge-first", 50),
+        (Self::AcknowledgeFailures, "acknowledge-failures", 50),
+        (Self::DropDeadLetters, "drop-dead-letters", 500),
+        (Self::RenumberMessages, "renumber-messages", 20),
+        (Self::ReleaseDependentsEarly, "release-dependents-early", 20),
+        (Self::ForgetToLook, "forget-to-look", 50),
+        (Self::NoWatch, "no-watch", 20),
+        (Self::TellNobody, "tell-nobody", 20),
+        (Self::SendNothing, "send-nothing", 500),
+        (Self::HideJobs, "hide-jobs", 10),
+        (Self::StaleReads, "stale-reads", 50),
+    ];
+
+    /// The breakage of a name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.iter().find(|(_, known, _)| *known == name).map(|(breakage, _, _)| *breakage)
+    }
+}
+
+/// The settings of a run, broken or not.
+#[must_use]
+pub fn settings(breakage: Option<Breakage>) -> Settings {
+    let sound = Settings::default();
+    match breakage {
+        Some(Breakage::GiveUpAtOnce) => Settings { act_window_ms: -sound.send_limit_ms, ..sound },
+        _ => sound,
+    }
+}

@@ -1,0 +1,90 @@
+//! What planted breakages do to writes.
+
+use osprey_ports::{Expect, Item, Write};
+
+use super::breakage::Breakage;
+use super::observer::text;
+use super::store::key_of;
+use super::world::World;
+
+impl World {
+    /// The writes that a planted breakage makes of others; `None` when it leaves them alone.
+    pub(super) fn broken_writes(&self, writes: &[Write]) -> Option<Vec<Write>> {
+        match self.breakage? {
+            Breakage::DropTheClaim => Some(writes.iter().map(|write| unconditional_if(write, is_claim)).collect()),
+            Breakage::TrustArrivalOrder | Breakage::StaleReads => {
+                Some(writes.iter().map(|write| unconditional_if(write, has_version)).collect())
+            }
+            Breakage::Overwrite => Some(writes.iter().map(|write| unconditional_if(write, must_be_new)).collect()),
+            Breakage::TearTransactions => Some(writes.iter().take(1).cloned().collect()),
+            Breakage::CountTwice => Some(writes.iter().map(doubled).collect()),
+            Breakage::CountNever => Some(without(writes, |write| matches!(write, Write::Add { .. }))),
+            Breakage::ForgetToLook => Some(writes.iter().map(hidden_while_waiting).collect()),
+            Breakage::HideJobs => Some(writes.iter().map(unlisted).collect()),
+            _ => None,
+        }
+    }
+}
+
+fn without(writes: &[Write], drop: impl Fn(&Write) -> bool) -> Vec<Write> {
+    writes.iter().filter(|write| !drop(write)).cloned().collect()
+}
+
+fn unconditional_if(write: &Write, which: impl Fn(&Item, Expect) -> bool) -> Write {
+    match write {
+        Write::Put { item, expect } if which(item, *expect) => Write::Put { item: item.clone(), expect: Expect::Any },
+        other => other.clone(),
+    }
+}
+
+fn is_state(item: &Item) -> bool {
+    item.key.sort == "STATE"
+}
+
+fn is_claim(item: &Item, _: Expect) -> bool {
+    is_state(item) && text(&item.body, "state") == Some("claimed")
+}
+
+fn has_version(_: &Item, expect: Expect) -> bool {
+    matches!(expect, Expect::Version(_))
+}
+
+fn must_be_new(_: &Item, expect: Expect) -> bool {
+    expect == Expect::Absent
+}
+
+fn doubled(write: &Write) -> Write {
+    match write {
+        Write::Add { key, amounts, expires_at } => Write::Add {
+            key: key.clone(),
+            amounts: amounts.iter().map(|(name, amount)| (name.clone(), amount * 2)).collect(),
+            expires_at: *expires_at,
+        },
+        other => other.clone(),
+    }
+}
+
+/// Nobody finds a waiting job: neither by the edge from its parent nor in the index of what is due.
+fn hidden_while_waiting(write: &Write) -> Write {
+    let mut write = write.clone();
+    if let Write::Put { item, .. } = &mut write {
+        let waits = is_state(item) && text(&item.body, "state") == Some("waiting");
+        if waits {
+            item.indexes.retain(|entry| entry.index != osprey_ports::Index::Due);
+        }
+        if item.key.sort.starts_with("CHILD#") {
+            item.key.sort = item.key.sort.replace("CHILD#", "LOST#");
+        }
+    }
+    write
+}
+
+fn unlisted(write: &Write) -> Write {
+    let mut write = write.clone();
+    if key_of(&write).partition.starts_with("JOB#")
+        && let Write::Put { item, .. } = &mut write
+    {
+        item.indexes.retain(|entry| entry.index != osprey_ports::Index::Listing);
+    }
+    write
+}

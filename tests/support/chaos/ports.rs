@@ -1,0 +1,334 @@
+//! The ports of one invocation. Each call is an await point before and after its effect: there the invocation may be
+//! delayed, overtaken, stalled or ended, and the call may fail before the effect or after it.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+
+use jiff::Timestamp;
+use osprey_model::definition::JobDefinition;
+use osprey_model::event::JobDetail;
+use osprey_model::id::{BatchJobId, MessageId, QueueName};
+use osprey_ports::{
+    CallError, CancelJob, Clock, DescribeJobDefinition, DescribeJobs, GetItem, IndexPage, IndexQuery, Item,
+    JobSummary, Key, ListChildren, ListJobs, Notice, Notify, Page, QueryIndex, QueryItems, QueueKind, SendMessage,
+    SortQuery, StoreError, SubmitCall, SubmitError, SubmitJob, TerminateJob, Write, WriteItems,
+};
+
+use super::breakage::Breakage;
+use super::detail::detail;
+use super::wiring;
+use super::world::{Happening, Told, World};
+
+/// A world that several tasks share. There is one thread; the lock is never waited for.
+pub type Shared = Arc<Mutex<World>>;
+
+/// Enters the world.
+pub fn enter(world: &Shared) -> MutexGuard<'_, World> {
+    world.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The ports of one task.
+pub struct Ports {
+    /// The world.
+    pub world: Shared,
+    /// The task.
+    pub task: usize,
+}
+
+/// What becomes of a call.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    Happens,
+    Throttled,
+    FailsBefore,
+    FailsAfter,
+}
+
+/// A call that failed in a way that every service has.
+enum Fault {
+    Throttled,
+    Unknown(&'static str),
+}
+
+impl From<Fault> for StoreError {
+    fn from(fault: Fault) -> Self {
+        match fault {
+            Fault::Throttled => Self::Throttled,
+            Fault::Unknown(why) => Self::Unknown(why.to_owned()),
+        }
+    }
+}
+
+impl From<Fault> for CallError {
+    fn from(fault: Fault) -> Self {
+        match fault {
+            Fault::Throttled => Self::Throttled,
+            Fault::Unknown(why) => Self::Unknown(why.to_owned()),
+        }
+    }
+}
+
+/// A wait of a task. It is polled again only when its time has come, or never.
+struct Pause {
+    begun: bool,
+}
+
+impl Future for Pause {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
+        if std::mem::replace(&mut self.begun, true) { Poll::Ready(()) } else { Poll::Pending }
+    }
+}
+
+impl World {
+    /// Draws what becomes of a call.
+    fn fate(&mut self) -> Fate {
+        let faults = &self.faults;
+        let random = &mut self.streams.calls;
+        if random.chance(faults.throttled) {
+            Fate::Throttled
+        } else if random.chance(faults.fails_before) {
+            Fate::FailsBefore
+        } else if random.chance(faults.fails_after) {
+            Fate::FailsAfter
+        } else {
+            Fate::Happens
+        }
+    }
+
+    /// Draws how long a task waits at an await point, and plans that it goes on; `false` when it goes on at once.
+    fn wait(&mut self, task: usize) -> bool {
+        let faults = &self.faults;
+        let random = &mut self.streams.calls;
+        if random.chance(faults.crash) {
+            self.crashed = true;
+            return true;
+        }
+        let ms = if random.chance(faults.stall) {
+            random.between(60_000, 900_000)
+        } else if random.chance(faults.delay) {
+            random.between(1_000, 40_000)
+        } else if random.chance(400_000) {
+            return false;
+        } else {
+            random.between(1, faults.latency_ms_max)
+        };
+        if ms >= 1_000 {
+            self.tell(|| format!("  task {task} stands still for {} s", ms / 1000));
+        }
+        let at = self.now + ms;
+        self.later(at, Happening::Resume(task));
+        true
+    }
+}
+
+impl Ports {
+    async fn wait(&self) {
+        let waits = enter(&self.world).wait(self.task);
+        Pause { begun: !waits }.await;
+    }
+
+    /// Makes a call.
+    async fn call<T, F>(&self, what: &'static str, effect: F) -> Result<T, Fault>
+    where
+        F: FnOnce(&mut World) -> T + Send,
+        T: Send,
+    {
+        self.wait().await;
+        let fate = enter(&self.world).fate();
+        if fate == Fate::Throttled || fate == Fate::FailsBefore {
+            let throttled = fate == Fate::Throttled;
+            enter(&self.world).tell(|| format!("  task {}: {what} fails, and nothing happened", self.task));
+            return Err(if throttled { Fault::Throttled } else { Fault::Unknown("no answer came") });
+        }
+        let result = effect(&mut enter(&self.world));
+        self.wait().await;
+        if fate == Fate::FailsAfter {
+            enter(&self.world).tell(|| format!("  task {}: {what} happened, and its answer is lost", self.task));
+            return Err(Fault::Unknown("the answer was lost"));
+        }
+        Ok(result)
+    }
+
+    fn is_broken(&self, breakage: Breakage) -> bool {
+        enter(&self.world).is_broken(breakage)
+    }
+}
+
+impl Clock for Ports {
+    fn now(&self) -> Timestamp {
+        let mut world = enter(&self.world);
+        let most = world.faults.skew_ms_max;
+        let jump = world.faults.jump;
+        if most > 0 && world.streams.calls.chance(jump) {
+            let skew = world.streams.calls.between(-most, most);
+            if let Some(own) = world.skews.get_mut(self.task) {
+                *own = skew;
+            }
+        }
+        let skew = world.skews.get(self.task).copied().unwrap_or(0);
+        Timestamp::from_millisecond(world.now + skew).unwrap_or_default()
+    }
+}
+
+impl GetItem for Ports {
+    async fn get_item(&self, key: &Key) -> Result<Option<Item>, StoreError> {
+        if key.sort == "DEPENDS" && self.is_broken(Breakage::ReleaseDependentsEarly) {
+            return Ok(None);
+        }
+        let found = self.call("GetItem", |world| world.store.get(key).cloned()).await?;
+        if self.is_broken(Breakage::StaleReads) {
+            self.wait().await;
+        }
+        Ok(found)
+    }
+}
+
+impl QueryItems for Ports {
+    async fn query_items(&self, query: &SortQuery) -> Result<Page, StoreError> {
+        Ok(self.call("Query", |world| world.store.query(query)).await?)
+    }
+}
+
+impl QueryIndex for Ports {
+    async fn query_index_lagging(&self, query: &IndexQuery) -> Result<IndexPage, StoreError> {
+        Ok(self.call("Query of an index", |world| world.store.query_index(query, world.now)).await?)
+    }
+}
+
+impl WriteItems for Ports {
+    async fn write_items(&self, writes: &[Write]) -> Result<(), StoreError> {
+        match self.call("a write", |world| world.write(writes)).await {
+            Err(Fault::Throttled) if self.is_broken(Breakage::BelieveThrottledWrites) => Ok(()),
+            Err(fault) => Err(fault.into()),
+            Ok(result) => result,
+        }
+    }
+}
+
+impl SendMessage for Ports {
+    async fn send_message(
+        &self,
+        queue: QueueKind,
+        body: &str,
+        delay_seconds: u32,
+    ) -> Result<MessageId, CallError> {
+        let delay_ms = i64::from(delay_seconds) * 1000;
+        let send = |world: &mut World| {
+            if world.is_broken(Breakage::SendNothing) {
+                return MessageId::new("none");
+            }
+            world.put(queue, body.into(), "osprey", delay_ms)
+        };
+        Ok(self.call("SendMessage", send).await?)
+    }
+}
+
+impl Notify for Ports {
+    async fn notify(&self, notice: &Notice) -> Result<(), CallError> {
+        let publish = |world: &mut World| {
+            world.tell(|| format!("  a person is told: {}", notice.subject));
+            if !world.is_broken(Breakage::TellNobody) {
+                world.told.push(Told { key: notice.key.clone() });
+            }
+        };
+        Ok(self.call("Publish", publish).await?)
+    }
+}
+
+impl DescribeJobDefinition for Ports {
+    async fn describe_job_definition(&self, name: &str) -> Result<Option<JobDefinition>, CallError> {
+        let name = name.split(':').next().unwrap_or_default();
+        Ok(self.call("DescribeJobDefinitions", |_| wiring::DEFINITIONS.get(name).cloned()).await?)
+    }
+}
+
+impl DescribeJobs for Ports {
+    async fn describe_jobs(&self, ids: &[BatchJobId]) -> Result<Vec<JobDetail>, CallError> {
+        let describe = |world: &mut World| {
+            if world.is_broken(Breakage::BlindDescriptions) {
+                return Vec::new();
+            }
+            let found = ids.iter().filter_map(|id| world.batch.find(id.as_str()));
+            found.filter_map(|(at, part)| Some(detail(world.batch.jobs.get(at)?, part))).collect()
+        };
+        Ok(self.call("DescribeJobs", describe).await?)
+    }
+}
+
+impl ListJobs for Ports {
+    async fn list_jobs(
+        &self,
+        queue: &QueueName,
+        name: &str,
+        created_from: Timestamp,
+    ) -> Result<Vec<JobSummary>, CallError> {
+        let list = |world: &mut World| {
+            if world.is_broken(Breakage::BlindLists) {
+                return Vec::new();
+            }
+            let now = world.now;
+            let found = world.batch.list(queue.as_str(), name, created_from.as_millisecond(), now);
+            found.into_iter().filter_map(|at| world.batch.jobs.get(at)).map(summary).collect()
+        };
+        Ok(self.call("ListJobs", list).await?)
+    }
+}
+
+fn summary(job: &super::batch::BatchJob) -> JobSummary {
+    JobSummary {
+        id: BatchJobId::new(job.id.as_str()),
+        name: job.name.clone(),
+        created_at: Timestamp::from_millisecond(job.created_at).unwrap_or_default(),
+    }
+}
+
+impl ListChildren for Ports {
+    async fn list_failed_children(&self, parent: &BatchJobId, limit: usize) -> Result<Vec<BatchJobId>, CallError> {
+        let list = |world: &mut World| {
+            let found = world.batch.find(parent.as_str()).and_then(|(at, _)| world.batch.jobs.get(at));
+            let children = found.into_iter().flat_map(|job| job.children.iter().enumerate());
+            let failed = children.filter(|(_, child)| child.told.as_ref().is_some_and(|told| !told.succeeded));
+            failed.take(limit).map(|(index, _)| BatchJobId::new(format!("{parent}:{index}"))).collect()
+        };
+        Ok(self.call("ListJobs of an array", list).await?)
+    }
+}
+
+impl CancelJob for Ports {
+    async fn cancel_job(&self, _: &BatchJobId, _: &str) -> Result<(), CallError> {
+        Err(CallError::Refused("the harness has no CancelJob, since no handler calls it".to_owned()))
+    }
+}
+
+impl TerminateJob for Ports {
+    async fn terminate_job(&self, id: &BatchJobId, reason: &str) -> Result<(), CallError> {
+        self.call("TerminateJob", |world| world.terminate(id.as_str(), reason)).await?
+    }
+}
+
+impl SubmitJob for Ports {
+    async fn submit_job(&self, call: &SubmitCall) -> Result<BatchJobId, SubmitError> {
+        self.wait().await;
+        // From here to the signature nothing can come between: the adapter reads the clock right before it signs.
+        let now = self.now();
+        if now > call.not_after && !self.is_broken(Breakage::IgnoreTheLease) {
+            enter(&self.world).tell(|| format!("  task {}: the submission comes too late to be sent", self.task));
+            return Err(SubmitError::NotSent("it is too late".to_owned()));
+        }
+        let mut answer = enter(&self.world).submit(&call.request);
+        if self.is_broken(Breakage::RetrySubmitBlindly) && matches!(answer, Err(SubmitError::Unknown(_))) {
+            answer = enter(&self.world).submit(&call.request);
+        }
+        self.wait().await;
+        match answer {
+            Err(SubmitError::Unknown(_)) if self.is_broken(Breakage::TakeUnknownForRefused) => {
+                Err(SubmitError::Throttled)
+            }
+            answer => answer,
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! A table like DynamoDB's: versions and conditions, transactions with their limits, indexes that lag.
+
+use std::collections::hash_map::DefaultHasher;
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::hash::BuildHasherDefault;
+use std::ops::Bound;
+
+use osprey_ports::store::{ITEM_BYTES_MAX, TRANSACTION_BYTES_MAX, TRANSACTION_WRITES_MAX};
+use osprey_ports::{
+    Expect, Index, IndexEntry, IndexPage, IndexQuery, Item, Key, Page, SortQuery, StoreError, Write,
+};
+
+/// Partitions by name. The hasher has no random state, and nothing depends on the order of the map.
+type Partitions = HashMap<String, BTreeMap<String, Item>, BuildHasherDefault<DefaultHasher>>;
+/// Entries of one partition of an index, in its order.
+type Entries = BTreeSet<(String, Key)>;
+
+/// The table.
+#[derive(Default)]
+pub struct Store {
+    partitions: Partitions,
+    shown: BTreeMap<(Index, String), Entries>,
+    coming: VecDeque<Move>,
+}
+
+/// A change of the indexes that isn't shown yet.
+struct Move {
+    at: i64,
+    key: Key,
+    gone: Vec<IndexEntry>,
+    new: Vec<IndexEntry>,
+}
+
+impl Store {
+    /// An item.
+    #[must_use]
+    pub fn get(&self, key: &Key) -> Option<&Item> {
+        self.partitions.get(&key.partition)?.get(&key.sort)
+    }
+
+    /// Every item, in the order of the keys.
+    pub fn items(&self) -> Vec<&Item> {
+        let mut items: Vec<&Item> = self.partitions.values().flat_map(BTreeMap::values).collect();
+        items.sort_by(|a, b| a.key.cmp(&b.key));
+        items
+    }
+
+    /// The items of a range.
+    #[must_use]
+    pub fn query(&self, query: &SortQuery) -> Page {
+        let Some(partition) = self.partitions.get(&query.partition) else { return Page::default() };
+        let from = match &query.after {
+            Some(after) if *after >= query.prefix => Bound::Excluded(after.clone()),
+            _ => Bound::Included(query.prefix.clone()),
+        };
+        let mut range = partition
+            .range::<String, _>((from, Bound::Unbounded))
+            .take_while(|(sort, _)| sort.starts_with(&query.prefix))
+            .map(|(_, item)| item.clone());
+        let items = range.by_ref().take(query.limit).collect();
+        Page { items, more: range.next().is_some() }
+    }
+
+    /// What the index shows at `now`.
+    pub fn query_index(&mut self, query: &IndexQuery, now: i64) -> IndexPage {
+        self.show(now);
+        let Some(entries) = self.shown.get(&(query.index, query.partition.clone())) else {
+            return IndexPage::default();
+        };
+        let inside = |(sort, _): &&(String, Key)| {
+            query.from.as_ref().is_none_or(|from| sort >= from) && query.to.as_ref().is_none_or(|to| sort <= to)
+        };
+        let behind = |entry: &&(String, Key)| match (&query.after, query.newest_first) {
+            (None, _) => true,
+            (Some(after), false) => *entry > after,
+            (Some(after), true) => *entry < after,
+        };
+        let wanted = |entry: &&(String, Key)| inside(entry) && behind(entry);
+        let most = query.limit.saturating_add(1);
+        let mut found: Vec<(String, Key)> = if query.newest_first {
+            entries.iter().rev().filter(wanted).take(most).cloned().collect()
+        } else {
+            entries.iter().filter(wanted).take(most).cloned().collect()
+        };
+        let more = found.len() > query.limit;
+        found.truncate(query.limit);
+        IndexPage { entries: found, more }
+    }
+
+    /// Shows what is due to be shown.
+    fn show(&mut self, now: i64) {
+        while self.coming.front().is_some_and(|next| next.at <= now) {
+            let Some(Move { key, gone, new, .. }) = self.coming.pop_front() else { return };
+            for entry in gone {
+                if let Some(entries) = self.shown.get_mut(&(entry.index, entry.partition)) {
+                    entries.remove(&(entry.sort, key.clone()));
+                }
+            }
+            for entry in new {
+                self.shown.entry((entry.index, entry.partition)).or_default().insert((entry.sort, key.clone()));
+            }
+        }
+    }
+
+    /// Shows everything soon from now on.
+    pub fn catch_up(&mut self, until: i64) {
+        for coming in &mut self.coming {
+            coming.at = coming.at.min(until);
+        }
+    }
+
+    /// Whether every condition holds.
+    ///
+    /// # Errors
+    /// The first that doesn't, or a limit that is passed.
+    pub fn check(&self, writes: &[Write]) -> Result<(), StoreError> {
+        limits(writes)?;
+        for (index, write) in writes.iter().enumerate() {
+            let there = self.get(key_of(write)).map(|item| item.version);
+            let holds = match expectation(write) {
+                Expect::Any => true,
+                Expect::Absent => there.is_none(),
+                Expect::Version(version) => there == Some(version),
+            };
+            if !holds {
+                return Err(StoreError::Conflict { index });
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes one write; the indexes show it at `shown_at`.
+    pub fn apply(&mut self, write: &Write, shown_at: i64) {
+        match write {
+            Write::Put { item, .. } => self.put(item.clone(), shown_at),
+            Write::Check { .. } => {}
+            Write::Delete { key, .. } => {
+                let gone = self.partitions.get_mut(&key.partition).and_then(|items| items.remove(&key.sort));
+                self.move_entries(key, gone.map(|item| item.indexes).unwrap_or_default(), Vec::new(), shown_at);
+            }
+            Write::Add { key, amounts, expires_at } => {
+                let mut item = self.get(key).cloned().unwrap_or_else(|| Item::new(key.clone(), "{}"));
+                item.body = sum(&item.body, amounts);
+                item.expires_at = *expires_at;
+                self.put(item, shown_at);
+            }
+        }
+    }
+
+    fn put(&mut self, mut item: Item, shown_at: i64) {
+        let (key, new) = (item.key.clone(), item.indexes.clone());
+        let partition = match self.partitions.get_mut(&key.partition) {
+            Some(partition) => partition,
+            None => self.partitions.entry(key.partition.clone()).or_default(),
+        };
+        let before = partition.get(&key.sort);
+        item.version = before.map_or(0, |before| before.version) + 1;
+        let gone = partition.insert(key.sort.clone(), item).map(|before| before.indexes).unwrap_or_default();
+        self.move_entries(&key, gone, new, shown_at);
+    }
+
+    fn move_entries(&mut self, key: &Key, gone: Vec<IndexEntry>, new: Vec<IndexEntry>, shown_at: i64) {
+        if gone == new {
+            return;
+        }
+        // One stream: what was written later is never shown earlier.
+        let at = self.coming.back().map_or(shown_at, |last| shown_at.max(last.at));
+        self.coming.push_back(Move { at, key: key.clone(), gone, new });
+    }
+}
+
+/// The item of a write.
+#[must_use]
+pub fn key_of(write: &Write) -> &Key {
+    match write {
+        Write::Put { item, .. } => &item.key,
+        Write::Delete { key, .. } | Write::Check { key, .. } | Write::Add { key, .. } => key,
+    }
+}
+
+fn expectation(write: &Write) -> Expect {
+    match write {
+        Write::Put { expect, .. } | Write::Delete { expect, .. } | Write::Check { expect, .. } => *expect,
+        Write::Add { .. } => Expect::Any,
+    }
+}
+
+fn limits(writes: &[Write]) -> Result<(), StoreError> {
+    at_most("the number of writes in one transaction", writes.len(), TRANSACTION_WRITES_MAX)?;
+    let mut bytes = 0;
+    for (index, write) in writes.iter().enumerate() {
+        if let Write::Put { item, .. } = write {
+            at_most("the item in bytes", item.bytes(), ITEM_BYTES_MAX)?;
+            bytes += item.bytes();
+        }
+        if writes.iter().take(index).any(|other| key_of(other) == key_of(write)) {
+            at_most("the number of writes to one item in one transaction", 2, 1)?;
+        }
+    }
+    at_most("the transaction in bytes", bytes, TRANSACTION_BYTES_MAX)
+}
+
+fn at_most(what: &'static str, given: usize, limit: usize) -> Result<(), StoreError> {
+    if given > limit { Err(StoreError::TooLarge { what, limit, given }) } else { Ok(()) }
+}
+
+fn sum(body: &str, amounts: &BTreeMap<String, i64>) -> String {
+    let mut counters: BTreeMap<String, i64> = serde_json::from_str(body).unwrap_or_default();
+    for (name, amount) in amounts {
+        *counters.entry(name.clone()).or_insert(0) += amount;
+    }
+    serde_json::to_string(&counters).unwrap_or_default()
+}

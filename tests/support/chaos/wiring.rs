@@ -1,0 +1,144 @@
+//! The place that the runs happen in: policies, pools, job definitions. Made once for all seeds.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, LazyLock};
+
+use osprey_model::definition::{ContainerProperties, JobDefinition};
+use osprey_model::pool::{CapacityType, Pool, PoolMode};
+use osprey_policy::Policy;
+
+/// Retries after failures that the most patient policy allows.
+pub const FAILURES_MAX: u32 = 2;
+/// Requeues after interruptions that the most patient policy allows.
+pub const INTERRUPTIONS_MAX: u32 = 5;
+
+const TIERS: &str = r#"
+[[tier]]
+name = "critical"
+at_least = 1100
+may_preempt = ["preemptible", "experimental"]
+
+[[tier]]
+name = "experimental"
+at_least = 0
+capacity = ["on-demand", "spot"]
+
+[[tier]]
+name = "preemptible"
+takes = "preemptible"
+capacity = ["spot", "on-demand"]
+"#;
+
+const PLAIN: &str = r#"
+name = "plain"
+[requeue]
+failures_max = 1
+interruptions_max = 5
+base = "2s"
+cap = "30s"
+on_demand_after = 1
+"#;
+
+const RULED: &str = r#"
+name = "ruled"
+
+[[rule]]
+id = "production"
+why = "users wait"
+when = 'job.environment == "production"'
+set = 1000
+
+[[rule]]
+id = "inference"
+why = "somebody waits for each answer"
+when = 'job.workload == "inference"'
+add = 200
+
+[[rule]]
+id = "failures"
+why = "a job that keeps failing must not keep its place"
+when = "lineage.failures > 0"
+amount = "-10 * lineage.failures"
+
+[requeue]
+failures_max = 2
+interruptions_max = 2
+base = "5s"
+cap = "2m"
+dependency_grace = "2m"
+memory_cap_mib = 4096
+"#;
+
+const BRIEF: &str = r#"
+name = "brief"
+
+[[rule]]
+id = "busy"
+why = "a team that has much gets less"
+when = "team.gpus_running > 8"
+add = -100
+
+[requeue]
+failures_max = 0
+interruptions_max = 3
+base = "1s"
+cap = "10s"
+"#;
+
+/// Every policy; a run switches between them.
+pub static POLICIES: LazyLock<Vec<Arc<Policy>>> = LazyLock::new(|| {
+    [PLAIN, RULED, BRIEF].iter().map(|text| Arc::new(load(&format!("{text}{TIERS}")))).collect()
+});
+
+fn load(text: &str) -> Policy {
+    match Policy::load(text) {
+        Ok(loaded) => loaded.policy,
+        Err(errors) => unreachable!("the policies of the harness have no mistakes: {errors:?}"),
+    }
+}
+
+/// The pools: one of Spot, one On-Demand.
+pub static POOLS: LazyLock<Arc<Vec<Pool>>> = LazyLock::new(|| {
+    Arc::new(vec![pool("spot", CapacityType::Spot, true), pool("steady", CapacityType::OnDemand, false)])
+});
+
+fn pool(name: &str, capacity: CapacityType, fair_share: bool) -> Pool {
+    let tiers = ["critical", "experimental", "preemptible"];
+    let queue = |tier: &str| format!("osprey-{name}-{tier}");
+    Pool {
+        name: name.into(),
+        mode: PoolMode::Direct,
+        capacity,
+        gpus_per_node: 8,
+        nodes_max: Some(16),
+        vcpus_per_node: None,
+        memory_mib_per_node: None,
+        queues: tiers.iter().map(|tier| ((*tier).into(), queue(tier).as_str().into())).collect(),
+        fair_share,
+    }
+}
+
+/// Whether a queue is of the Spot pool.
+#[must_use]
+pub fn is_spot(queue: &str) -> bool {
+    queue.starts_with("osprey-spot-")
+}
+
+/// The registered job definitions.
+pub static DEFINITIONS: LazyLock<BTreeMap<&'static str, JobDefinition>> =
+    LazyLock::new(|| BTreeMap::from([("train", definition("train", 7)), ("serve", definition("serve", 2))]));
+
+fn definition(name: &str, revision: u32) -> JobDefinition {
+    JobDefinition {
+        job_definition_name: name.to_owned(),
+        revision,
+        job_definition_arn: format!("arn:aws:batch:us-east-1:123456789012:job-definition/{name}:{revision}"),
+        kind: "container".to_owned(),
+        container_properties: Some(ContainerProperties {
+            image: Some("train:1".to_owned()),
+            command: vec!["train".to_owned()],
+            ..ContainerProperties::default()
+        }),
+        ..JobDefinition::default()
+    }
+}

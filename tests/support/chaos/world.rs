@@ -1,0 +1,335 @@
+//! The world of a run: the time, what is to come, and everything that the ports lead to.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::Arc;
+
+use osprey_model::id::MessageId;
+use osprey_ports::{QueueKind, StoreError, Write};
+
+use super::batch::{Batch, Effect, Turn, Wanted};
+use super::breakage::Breakage;
+use super::detail;
+use super::faults::Faults;
+use super::journal::Journal;
+use super::observer::Observer;
+use super::queues::{Queues, Stored};
+use super::random::Random;
+use super::scenario::{Draft, Scenario};
+use super::script::Script;
+use super::store::{Store, key_of};
+
+/// 2026-11-29T12:00:00Z: a run begins half a day before a midnight, and some a few minutes before it.
+const START_MS: i64 = 1_795_953_600_000;
+/// Half a day less half an hour.
+const BEFORE_MIDNIGHT_MS: i64 = 43_200_000 - 1_800_000;
+
+/// What is to come.
+#[derive(Debug)]
+pub enum Happening {
+    /// A task goes on.
+    Resume(usize),
+    /// Messages of a queue may be there.
+    Poll(QueueKind),
+    /// A message of the scenario is sent.
+    Send(Box<Draft>),
+    /// A message, or an event, arrives in a queue.
+    Arrive(QueueKind, Arc<str>, &'static str),
+    /// A job of Batch takes its next step.
+    Turn(Turn),
+    /// A request that was on its way makes a job.
+    Create(Box<Wanted>),
+    /// A stop takes effect.
+    Stop(usize, String),
+    /// An event of a job is delivered.
+    Event(usize, Option<usize>, Arc<str>),
+    /// It is time for `watch`.
+    Watch,
+    /// Spot hosts go away.
+    Storm,
+    /// The policy changes.
+    Policy(usize),
+    /// A person does something to some job.
+    Person,
+    /// A person does something to this job.
+    Meddle(String),
+    /// Faults stop.
+    Calm,
+}
+
+/// Something at a time. Equal times keep the order in which they were planned.
+pub struct Timer {
+    at: i64,
+    number: u64,
+    happening: Happening,
+}
+
+impl PartialEq for Timer {
+    fn eq(&self, other: &Self) -> bool {
+        (self.at, self.number) == (other.at, other.number)
+    }
+}
+
+impl Eq for Timer {}
+
+impl PartialOrd for Timer {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Timer {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (self.at, self.number).cmp(&(other.at, other.number))
+    }
+}
+
+/// A message that a person sent.
+#[derive(Clone, Debug)]
+pub struct Sent {
+    /// Its number.
+    pub id: MessageId,
+    /// What it is.
+    pub draft: Draft,
+}
+
+/// A notice that was published.
+#[derive(Clone, Debug)]
+pub struct Told {
+    /// Job and cause.
+    pub key: String,
+}
+
+/// Streams of chance, one for each part of the world.
+pub struct Streams {
+    /// Fates of calls.
+    pub calls: Random,
+    /// Batch.
+    pub batch: Random,
+    /// Queues.
+    pub queues: Random,
+    /// People and policy.
+    pub people: Random,
+    /// `watch`.
+    pub watch: Random,
+}
+
+/// The world.
+pub struct World {
+    /// The time, milliseconds since 1970.
+    pub now: i64,
+    /// When it began.
+    pub start: i64,
+    /// What goes wrong now.
+    pub faults: Faults,
+    /// The table.
+    pub store: Store,
+    /// The queues.
+    pub queues: Queues,
+    /// Batch.
+    pub batch: Batch,
+    /// What people were told.
+    pub told: Vec<Told>,
+    /// What was sent.
+    pub sent: Vec<Sent>,
+    /// The scripts of jobs.
+    pub scripts: Vec<Script>,
+    /// What was seen of the table.
+    pub observer: Observer,
+    /// The account.
+    pub journal: Journal,
+    /// Chance.
+    pub streams: Streams,
+    /// How far the clock of each task is off.
+    pub skews: Vec<i64>,
+    /// A task that is to be ended at the await point where it is.
+    pub crashed: bool,
+    /// The planted breakage.
+    pub breakage: Option<Breakage>,
+    /// The policy in force.
+    pub policy: usize,
+    /// Messages that are yet to be sent by plan.
+    pub unsent: usize,
+    seed: u64,
+    timers: BinaryHeap<Reverse<Timer>>,
+    planned: u64,
+    messages: u64,
+    events: u64,
+}
+
+impl World {
+    /// The world of a seed, with its scenario planned.
+    #[must_use]
+    pub fn of_seed(seed: u64, breakage: Option<Breakage>, with_story: bool) -> Self {
+        let fork = |label| Random::fork(seed, label);
+        let streams = Streams {
+            calls: fork("calls"),
+            batch: fork("batch"),
+            queues: fork("queues"),
+            people: fork("people"),
+            watch: fork("watch"),
+        };
+        let Scenario { drafts, scripts } = Scenario::of_seed(seed);
+        let start = START_MS + if seed % 4 == 0 { BEFORE_MIDNIGHT_MS } else { 0 };
+        let mut world = Self {
+            now: start,
+            start,
+            faults: Faults::of_seed(seed),
+            store: Store::default(),
+            queues: Queues::default(),
+            batch: Batch::default(),
+            told: Vec::new(),
+            sent: Vec::new(),
+            scripts,
+            observer: Observer::default(),
+            journal: Journal::new(with_story),
+            streams,
+            skews: Vec::new(),
+            crashed: false,
+            breakage,
+            policy: 0,
+            unsent: 0,
+            seed,
+            timers: BinaryHeap::new(),
+            planned: 0,
+            messages: 0,
+            events: 0,
+        };
+        for draft in drafts {
+            world.later(start + draft.at_ms, Happening::Send(Box::new(draft)));
+        }
+        world
+    }
+
+    /// Whether this breakage is planted.
+    #[must_use]
+    pub fn is_broken(&self, breakage: Breakage) -> bool {
+        self.breakage == Some(breakage)
+    }
+
+    /// Plans something.
+    pub fn later(&mut self, at: i64, happening: Happening) {
+        self.planned += 1;
+        self.unsent += usize::from(matches!(happening, Happening::Send(_)));
+        self.timers.push(Reverse(Timer { at: at.max(self.now), number: self.planned, happening }));
+    }
+
+    /// The next thing that happens; the time goes on to it.
+    pub fn next(&mut self) -> Option<Happening> {
+        let Reverse(timer) = self.timers.pop()?;
+        self.now = timer.at;
+        self.journal.number(timer.at.unsigned_abs());
+        Some(timer.happening)
+    }
+
+    /// Tells a line of the story.
+    pub fn tell(&mut self, line: impl FnOnce() -> String) {
+        let since = self.now - self.start;
+        self.journal.tell(since, line);
+    }
+
+    /// Sends a message of a person, which gets a number.
+    pub fn send(&mut self, draft: Draft) {
+        let id = self.put(QueueKind::Submissions, draft.body.as_str().into(), draft.sender, 0);
+        self.tell(|| format!("{} sends {id}: {}", draft.sender, draft.body));
+        self.sent.push(Sent { id, draft });
+    }
+
+    /// Puts a message into a queue; how long it takes to be seen is chance.
+    pub fn put(&mut self, queue: QueueKind, body: Arc<str>, sender: &'static str, delay_ms: i64) -> MessageId {
+        self.messages += 1;
+        let id = MessageId::new(format!("{:08x}-msg-{:06}", self.seed & 0xffff_ffff, self.messages));
+        self.journal.text(&body);
+        let scatter = self.streams.queues.between(0, self.faults.scatter_ms_max);
+        let visible_at = self.now + delay_ms + scatter;
+        let message = Stored { id: id.clone(), body, sender, sent_at: self.now, visible_at, received: 0 };
+        self.queues.put(queue, message);
+        self.later(visible_at, Happening::Poll(queue));
+        id
+    }
+
+    /// Makes writes if their conditions hold.
+    ///
+    /// # Errors
+    /// What the table says.
+    pub fn write(&mut self, writes: &[Write]) -> Result<(), StoreError> {
+        let broken = self.broken_writes(writes);
+        let writes = broken.as_deref().unwrap_or(writes);
+        self.store.check(writes)?;
+        let shown_at = self.now + self.streams.calls.between(0, self.faults.index_lag_ms_max);
+        for write in writes {
+            self.store.apply(write, shown_at);
+            if let Write::Put { item, .. } = write {
+                self.journal.text(&item.body);
+            }
+        }
+        self.tell(|| format!("  written: {}", names(writes)));
+        self.observed(writes);
+        Ok(())
+    }
+
+    fn observed(&mut self, writes: &[Write]) {
+        for moment in self.observer.see(writes, self.now) {
+            self.tell(|| format!("  job {} is {}", moment.job, moment.state));
+            if moment.state == "claimed" {
+                self.parents_of_claimed(&moment.job);
+            }
+            if self.streams.people.chance(self.faults.meddling) {
+                self.later(self.now, Happening::Meddle(moment.job));
+            }
+        }
+    }
+
+    /// A job that is about to be submitted must have parents that succeeded.
+    fn parents_of_claimed(&mut self, job: &str) {
+        let violation = super::check::order::claimed(self, job);
+        self.observer.violation = self.observer.violation.take().or(violation);
+    }
+
+    /// What follows a change in Batch.
+    pub fn follow(&mut self, effects: Vec<Effect>) {
+        for effect in effects {
+            match effect {
+                Effect::Next(at, turn) => self.later(at, Happening::Turn(turn)),
+                Effect::Event(job, part) => self.event(job, part),
+            }
+        }
+    }
+
+    /// Makes a job in Batch.
+    pub fn create(&mut self, wanted: Wanted) -> String {
+        let id = format!("{:08x}-ba7c-4000-8000-{:012x}", self.seed & 0xffff_ffff, self.batch.jobs.len() + 1);
+        let (name, queue) = (wanted.name.clone(), wanted.queue.clone());
+        let effects = self.batch.create(wanted, id.clone(), self.now);
+        self.tell(|| format!("  Batch makes {id} ({name}) in {queue}"));
+        self.journal.text(&id);
+        self.follow(effects);
+        id
+    }
+
+    /// Sends the event of a change on its way: now, late, twice or never.
+    fn event(&mut self, at: usize, part: Option<usize>) {
+        let Some(job) = self.batch.jobs.get(at) else { return };
+        self.events += 1;
+        let body: Arc<str> = detail::event(job, part, self.events).into();
+        let (id, status) = (detail::id_of(job, part), job.unit(part).status.as_str());
+        let random = &mut self.streams.batch;
+        let lost = random.chance(self.faults.event_lost);
+        let copies = if lost { 0 } else { 1 + usize::from(random.chance(self.faults.event_doubled)) };
+        let most = self.faults.event_delay_ms_max;
+        let delays: Vec<i64> = (0..copies).map(|_| random.between(50, most)).collect();
+        self.tell(|| format!("  Batch: {id} is {status}{}", if lost { "; its event is lost" } else { "" }));
+        for delay in delays {
+            self.later(self.now + delay, Happening::Event(at, part, Arc::clone(&body)));
+        }
+    }
+}
+
+/// The items of writes, for the story.
+fn names(writes: &[Write]) -> String {
+    let name = |write: &Write| {
+        let key = key_of(write);
+        format!("{} {}", key.partition, key.sort)
+    };
+    writes.iter().map(name).collect::<Vec<_>>().join(", ")
+}
