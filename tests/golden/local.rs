@@ -178,7 +178,7 @@ fn said(words: &[&str]) -> Result<String, Box<dyn std::error::Error>> {
 fn a_second_run_on_one_state_is_turned_away_in_one_sentence() -> Checked {
     let folder = Folder::new("two-runs")?;
     let state = folder.state();
-    let running = Running::start(&state)?;
+    let mut running = Running::start(&state)?;
     let second = said(&["local", "run", "tests/golden/local/slow.jsonl", "--state", &state])?;
     let pid = running.0.id();
     assert_eq!(
@@ -187,6 +187,10 @@ fn a_second_run_on_one_state_is_turned_away_in_one_sentence() -> Checked {
             "error: process {pid} runs a pipeline in the state directory `{state}`: stop it, or choose another directory\n? 1\n"
         )
     );
+    // No job outlives the test.
+    wait_for(|| said(&["jobs", "--local", &state]).is_ok_and(|jobs| jobs.contains("slow")))?;
+    said(&["cancel", "00000000-0000-4000-8000-0000000000a1", "--reason", "enough", "--local", &state])?;
+    assert_eq!(running.0.wait()?.code(), Some(0));
     Ok(())
 }
 
