@@ -35,6 +35,8 @@ pub(crate) enum StopCause {
     HostLost,
     /// It used more memory than it asked for.
     Memory,
+    /// The main node of its job has ended.
+    MainEnded,
 }
 
 impl StopCause {
@@ -44,11 +46,13 @@ impl StopCause {
             Self::TimedOut => "timed-out",
             Self::HostLost => "host-lost",
             Self::Memory => "memory",
+            Self::MainEnded => "main-ended",
         }
     }
 
     fn parse(word: &str) -> Option<Self> {
-        [Self::Terminated, Self::TimedOut, Self::HostLost, Self::Memory].into_iter().find(|c| c.as_str() == word)
+        let all = [Self::Terminated, Self::TimedOut, Self::HostLost, Self::Memory, Self::MainEnded];
+        all.into_iter().find(|cause| cause.as_str() == word)
     }
 }
 
@@ -85,11 +89,13 @@ pub(crate) struct AttemptRow {
     pub kill_at: Option<i64>,
     /// When the host of this attempt is to be reclaimed.
     pub reclaim_at: Option<i64>,
+    /// The job, the main node of its own, that has to run before this attempt is launched.
+    pub waits_for: Option<i64>,
 }
 
 const COLUMNS: &str = "job, number, job_id, token, state, environment, node, devices, gpus, vcpus_milli, memory_mib,
     instance_id, task_id, placed_at, started_at, stopped_at, exit_code, reason, status_reason, stop_cause, stop_reason,
-    term_at, kill_at, reclaim_at, timeout_ms";
+    term_at, kill_at, reclaim_at, timeout_ms, waits_for";
 
 impl AttemptRow {
     fn from_row(row: &Row<'_>) -> rusqlite::Result<Self> {
@@ -124,6 +130,7 @@ impl AttemptRow {
             kill_at: row.get(22)?,
             reclaim_at: row.get(23)?,
             timeout_ms: row.get(24)?,
+            waits_for: row.get(25)?,
         })
     }
 
@@ -165,16 +172,16 @@ impl AttemptRow {
     pub fn insert(&self, db: &Connection) -> rusqlite::Result<()> {
         db.prepare_cached(
             "INSERT INTO attempt (job, number, job_id, token, state, environment, node, devices, gpus, vcpus_milli,
-                memory_mib, instance_id, task_id, placed_at, timeout_ms)
+                memory_mib, instance_id, task_id, placed_at, timeout_ms, waits_for)
              VALUES (:job, :number, :job_id, :token, :state, :environment, :node, :devices, :gpus, :vcpus,
-                :memory, :instance, :task, :placed, :timeout)",
+                :memory, :instance, :task, :placed, :timeout, :waits_for)",
         )?
         .execute(named_params! {
             ":job": self.job, ":number": self.number, ":job_id": self.job_id, ":token": self.token,
             ":state": self.state.as_str(), ":environment": self.environment, ":node": self.node,
             ":devices": self.devices, ":gpus": self.gpus, ":vcpus": self.vcpus_milli, ":memory": self.memory_mib,
             ":instance": self.instance_id, ":task": self.task_id, ":placed": self.placed_at,
-            ":timeout": self.timeout_ms,
+            ":timeout": self.timeout_ms, ":waits_for": self.waits_for,
         })?;
         Ok(())
     }
@@ -195,6 +202,11 @@ impl AttemptRow {
             ":reclaim": self.reclaim_at,
         })?;
         Ok(())
+    }
+
+    /// Whether it runs a node of a multi-node job, which has its host to itself.
+    pub fn is_of_gang(&self) -> bool {
+        self.job_id.contains('#')
     }
 
     /// Its devices.

@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::change::Change;
 use crate::error::{BatchError, OpenError};
+use crate::gang::node_id;
+use crate::job::JobRow;
 use crate::options::Options;
 use crate::store::Store;
 
@@ -60,10 +62,13 @@ impl LocalBatch {
     }
 
     /// The log file of one attempt, `attempt` from 1: standard output and standard error together. It exists once
-    /// the command has started.
+    /// the command has started. A multi-node job's is that of its main node.
     #[must_use]
     pub fn log_path(&self, job_id: &str, attempt: u32) -> PathBuf {
-        crate::files::AttemptFiles::new(&self.inner.jobs, job_id, i64::from(attempt)).log()
+        let node = self.inner.store.read(|db| JobRow::by_id(db, job_id)).ok().flatten();
+        let node = node.filter(JobRow::is_gang).and_then(|job| job.main_node);
+        let id = node.map_or_else(|| job_id.to_owned(), |node| node_id(job_id, node));
+        crate::files::AttemptFiles::new(&self.inner.jobs, &id, i64::from(attempt)).log()
     }
 
     /// Runs a mutation in one transaction, and lets the engine of this process know.

@@ -37,7 +37,7 @@ fn a_database_of_a_newer_version_is_refused_and_not_touched() {
     assert_eq!(
         refusal(&dir),
         format!(
-            "`{}` was written by a newer version (schema 7, this one knows up to 1): use that version or another \
+            "`{}` was written by a newer version (schema 7, this one knows up to 2): use that version or another \
              directory",
             file.display()
         )
@@ -80,4 +80,26 @@ fn a_full_disk_is_named_as_such_by_file_system_and_database() {
     let code = rusqlite::ffi::Error { code: rusqlite::ErrorCode::DiskFull, extended_code: 13 };
     let full = rusqlite::Error::SqliteFailure(code, None);
     assert_eq!(OpenError::store(dir, Path::new("/state/batch.db"), &full).to_string(), want);
+}
+
+#[test]
+fn a_database_of_the_first_version_is_brought_up_to_date_with_what_is_in_it() {
+    let dir = dir("older");
+    let file = dir.join("batch.db");
+    let db = rusqlite::Connection::open(&file).unwrap();
+    db.execute_batch(crate::store::schema::SCHEMA).unwrap();
+    db.execute_batch(
+        "INSERT INTO compute_environment VALUES ('main', 'EC2', 'ENABLED', 1, 0, 1000, 1024, '{}');
+         INSERT INTO node VALUES ('main', 0, 0, 0, 'i-0', 1, 0, NULL, 0, 0);
+         INSERT INTO job_queue VALUES ('q', 'ENABLED', 1, NULL, '{}');
+         PRAGMA user_version = 1;",
+    )
+    .unwrap();
+    drop(db);
+    let batch = LocalBatch::open(&dir, Options::default()).unwrap();
+    let environment = batch.describe_compute_environments(&[]).unwrap().pop().unwrap();
+    assert_eq!((environment.min_nodes, environment.desired_nodes), (1, 1));
+    assert!(batch.describe_nodes().unwrap()[0].open);
+    assert_eq!(batch.describe_job_queues(&[]).unwrap()[0].job_state_time_limit_actions, []);
+    std::fs::remove_dir_all(dir).unwrap();
 }

@@ -54,7 +54,8 @@ impl Change<'_> {
         attempt.save(self.db)?;
         job.started_at = Some(started);
         job.stopped_at = None;
-        self.enter(job, BatchStatus::Running)
+        self.enter(job, BatchStatus::Running)?;
+        if job.is_main_node() { self.main_node_runs(job) } else { Ok(()) }
     }
 
     fn is_spot(&self, environment: &str) -> rusqlite::Result<bool> {
@@ -90,7 +91,7 @@ impl Change<'_> {
 
     fn end_attempt(
         &self,
-        mut job: JobRow,
+        job: JobRow,
         mut attempt: AttemptRow,
         stopped_at: i64,
         end: End,
@@ -105,6 +106,14 @@ impl Change<'_> {
         if let Some(share) = &job.share {
             self.charge(&job.queue, share, &attempt)?;
         }
+        if job.node.is_some() {
+            return self.node_ended(job, &attempt, end, ended);
+        }
+        self.after_attempt(job, stopped_at, end, ended)
+    }
+
+    /// A job whose attempt is over runs again or ends.
+    pub fn after_attempt(&self, mut job: JobRow, stopped_at: i64, end: End, ended: &mut Ended) -> rusqlite::Result<()> {
         if self.is_retried(&job, &end)? {
             return self.requeue(&mut job);
         }
@@ -120,7 +129,7 @@ impl Change<'_> {
         if !open || job.attempts_made >= job.attempts_allowed {
             return Ok(false);
         }
-        let strategy = spec_detail(self.db, job.spec)?.remove("retryStrategy").unwrap_or(Value::Null);
+        let strategy = spec_detail(self.db, job)?.remove("retryStrategy").unwrap_or(Value::Null);
         let strategy: RetryStrategy = serde_json::from_value(strategy).unwrap_or_default();
         let ending = Ending {
             status_reason: &end.status_reason,

@@ -8,6 +8,7 @@ use crate::arn::name_of;
 use crate::batch::LocalBatch;
 use crate::change::Change;
 use crate::error::BatchError;
+use crate::multinode::Gang;
 use crate::{requirement, validate};
 
 /// Largest definition, in bytes of its JSON.
@@ -93,6 +94,13 @@ fn check(definition: &JobDefinition) -> Result<(), BatchError> {
     }
     validate::timeout(definition.timeout.as_ref().and_then(|t| t.attempt_duration_seconds))?;
     validate::tags(definition.tags.iter())?;
+    match &definition.node_properties {
+        Some(nodes) => return Gang::spelled_out(nodes, None).map(|_| ()),
+        None if definition.kind == "multinode" => {
+            return Err(BatchError::client("nodeProperties must be specified for type multinode"));
+        }
+        None => {}
+    }
     let Some(container) = &definition.container_properties else { return Ok(()) };
     validate::environment(&container.environment)?;
     let requirements = requirement::merged_requirements(container, None);

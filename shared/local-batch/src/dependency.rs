@@ -124,7 +124,7 @@ impl Change<'_> {
     }
 
     fn admit(&self, mut job: JobRow, ended: &mut Ended) -> rusqlite::Result<()> {
-        if job.doomed.as_deref() == Some(FAILED_REASON) {
+        if !job.is_to_end() && job.doomed.as_deref() == Some(FAILED_REASON) {
             return self.fail_for_upstream(job, ended);
         }
         if job.unresolved > 0 {
@@ -179,8 +179,10 @@ impl Change<'_> {
         Ok(parent.is_some_and(|parent| parent.status == BatchStatus::Pending && parent.unresolved == 0))
     }
 
+    /// A job that was cancelled while it waited keeps the caller's reason.
     fn fail_for_upstream(&self, job: JobRow, ended: &mut Ended) -> rusqlite::Result<()> {
-        self.fail_whole(job, FAILED_REASON, ended)
+        let own = job.doomed.clone().filter(|_| job.is_to_end());
+        self.fail_whole(job, own.as_deref().unwrap_or(FAILED_REASON), ended)
     }
 
     /// Fails a job that hasn't started; of an array, the parent first and then the children that haven't started.
@@ -201,11 +203,17 @@ impl Change<'_> {
 
     /// Lets a job go whose dependencies are settled: it becomes runnable, or its children do.
     fn release(&self, mut job: JobRow, ended: &mut Ended) -> rusqlite::Result<()> {
+        if let Some(reason) = job.doomed.clone().filter(|_| job.is_to_end()) {
+            return self.fail_whole(job, &reason, ended);
+        }
         if job.size.is_none() {
             return self.become_runnable(job, ended);
         }
         if job.status == BatchStatus::Submitted {
+            let reason = job.status_reason.clone().filter(|_| job.is_to_end());
             self.enter(&mut job, BatchStatus::Pending)?;
+            job.status_reason = reason;
+            job.save(self.db)?;
         }
         for mut child in self.children(&job)? {
             if child.status.is_final() {

@@ -63,8 +63,8 @@ impl LocalBatch {
 impl Change<'_> {
     /// The whole detail of a job.
     pub fn detail(&self, job: &JobRow, reader: Reader) -> rusqlite::Result<Map<String, Value>> {
-        let mut fixed = spec_detail(self.db, job.spec)?;
-        let attempts = AttemptRow::of_job(self.db, job.seq)?;
+        let mut fixed = spec_detail(self.db, job)?;
+        let attempts = self.attempts_of(job)?;
         let mut detail = self.head(job);
         let ended = attempts.iter().filter(|a| a.state == AttemptState::Ended).map(|a| self.attempt_detail(a));
         detail.insert("attempts".to_owned(), Value::Array(ended.collect()));
@@ -77,6 +77,10 @@ impl Change<'_> {
         if let Some(Value::Object(container)) = detail.get_mut("container") {
             attempts.last().into_iter().for_each(|attempt| self.container_of(attempt, container));
         }
+        if let Some(node) = job.node {
+            put(&mut detail, "nodeDetails", json!({"nodeIndex": node, "isMainNode": job.is_main_node()}));
+        }
+        move_members(&mut fixed, &mut detail, &["nodeProperties"]);
         if let Some(array) = self.array_detail(job)? {
             put(&mut detail, "arrayProperties", array);
         }
@@ -95,6 +99,15 @@ impl Change<'_> {
             }
         }
         Ok(detail)
+    }
+
+    /// The attempts of a job; of a multi-node job, those of its main node.
+    pub fn attempts_of(&self, job: &JobRow) -> rusqlite::Result<Vec<AttemptRow>> {
+        if !job.is_gang() {
+            return AttemptRow::of_job(self.db, job.seq);
+        }
+        let main = self.main_node(job)?;
+        main.map_or(Ok(Vec::new()), |main| AttemptRow::of_job(self.db, main.seq))
     }
 
     fn head(&self, job: &JobRow) -> Map<String, Value> {

@@ -48,6 +48,7 @@ pub(crate) fn classify(outcome: &Outcome, stop: Option<Stop<'_>>) -> End {
         (Some((StopCause::Terminated, reason)), _) => End { retryable: false, ..failed(reason) },
         (Some((StopCause::TimedOut, reason)), _) => End { retryable: false, ..failed(reason) },
         (Some((StopCause::HostLost, reason)), _) => End { exit_code: None, ..failed(reason) },
+        (Some((StopCause::MainEnded, _)), _) => End { success: exit_code == Some(0), ..failed(EXITED) },
         (Some((StopCause::Memory, _)), _) => {
             End { exit_code: Some(KILLED), reason: Some(OUT_OF_MEMORY.to_owned()), ..failed(EXITED) }
         }
@@ -75,7 +76,7 @@ mod tests {
     #[test]
     fn every_kind_of_end_has_batchs_words() {
         use Outcome::{Code, NotStarted, Signal};
-        use StopCause::{HostLost, Memory, Terminated, TimedOut};
+        use StopCause::{HostLost, MainEnded, Memory, Terminated, TimedOut};
         let oom = "OutOfMemoryError: Container killed due to memory usage";
         let host = "Host EC2 (instance i-0) terminated.";
         let exited = "Essential container in task exited";
@@ -89,6 +90,8 @@ mod tests {
             (Signal(15), Some((Terminated, "make room")), "failed, 143, make room, -, final".to_owned()),
             (Code(0), Some((Terminated, "make room")), "failed, 0, make room, -, final".to_owned()),
             (Signal(9), Some((TimedOut, "too long")), "failed, 137, too long, -, final".to_owned()),
+            (Signal(9), Some((MainEnded, "")), format!("failed, 137, {exited}, -, may run again")),
+            (Code(0), Some((MainEnded, "")), format!("succeeded, 0, {exited}, -, may run again")),
             (Code(0), Some((HostLost, host)), format!("failed, none, {host}, -, may run again")),
             (
                 NotStarted("exec: \"x\": executable file not found in $PATH".to_owned()),

@@ -14,7 +14,7 @@ use rustix::process::Signal;
 
 use crate::attempt::{AttemptRow, AttemptState, StopCause};
 use crate::batch::{Inner, LocalBatch};
-use crate::error::{BatchError, EngineError};
+use crate::error::EngineError;
 use crate::files::{AttemptFiles, Claim};
 use crate::job::JobRow;
 use crate::launch::Launch;
@@ -57,8 +57,9 @@ pub struct Engine {
     leaving: Vec<Child>,
     memory: MemoryWatch,
     data_version: i64,
-    /// When the next node that is starting up will take jobs.
-    node_ready_at: Option<i64>,
+    /// When the next thing is due that only a cycle does: a node that has started up takes jobs, an idle one stops, a
+    /// head's time is up.
+    cycle_due_at: Option<i64>,
     next_thorough: Instant,
 }
 
@@ -88,7 +89,7 @@ impl LocalBatch {
             leaving: Vec::new(),
             memory: MemoryWatch::default(),
             data_version: -1,
-            node_ready_at: None,
+            cycle_due_at: None,
             next_thorough: Instant::now(),
         })
     }
@@ -281,8 +282,8 @@ impl Engine {
     fn advance(&mut self) -> Result<bool, EngineError> {
         let version = self.inner().store.data_version()?;
         let called = self.inner().changed.swap(false, Ordering::AcqRel);
-        let node_came_up = self.node_ready_at.is_some_and(|at| at <= self.inner().options.clock.now_ms());
-        if !called && version == self.data_version && !node_came_up {
+        let due = self.cycle_due_at.is_some_and(|at| at <= self.inner().options.clock.now_ms());
+        if !called && version == self.data_version && !due {
             return Ok(false);
         }
         self.data_version = version;
@@ -301,19 +302,19 @@ impl Engine {
 
     /// One transaction: admit, then one scheduling cycle. Answers whether there is more to do at once.
     fn cycle(&mut self) -> Result<bool, EngineError> {
-        let (more, node_ready_at) = self.batch.change_quietly(|change| {
-            let admitted = change.admit_submitted()?;
-            let live = AttemptRow::live(change.db)?;
-            let more = change.place_runnable(&live)? || admitted;
-            Ok::<_, BatchError>((more, change.next_node_ready_at()?))
-        })?;
-        self.node_ready_at = node_ready_at;
+        let (more, due) = self.batch.change_quietly(|change| change.cycle())?;
+        self.cycle_due_at = due;
         Ok(more)
     }
 
     /// Starts a supervisor for each attempt that has none.
     fn launch(&mut self, live: &[AttemptRow]) -> Result<(), EngineError> {
-        for attempt in live.iter().filter(|a| a.state == AttemptState::Starting) {
+        let waits = |attempt: &AttemptRow| {
+            attempt.waits_for.is_some_and(|main| {
+                attempt.stop_cause.is_none() && live.iter().any(|a| a.job == main && a.state == AttemptState::Starting)
+            })
+        };
+        for attempt in live.iter().filter(|a| a.state == AttemptState::Starting && !waits(a)) {
             let known = self.launched.entry(key(attempt)).or_default();
             let waiting = known.supervisor.as_mut().is_some_and(|child| matches!(child.try_wait(), Ok(None)));
             let files = AttemptFiles::new(&self.batch.inner.jobs, &attempt.job_id, attempt.number);
@@ -369,7 +370,9 @@ impl Engine {
     }
 
     fn until_due(&self, live: &[AttemptRow]) -> Duration {
-        if !live.is_empty() || self.inner().changed.load(Ordering::Acquire) { LIVE_POLL } else { IDLE_POLL }
+        let poll = if !live.is_empty() || self.inner().changed.load(Ordering::Acquire) { LIVE_POLL } else { IDLE_POLL };
+        // A cycle begins at most a virtual second after what calls for it.
+        poll.min(self.inner().options.clock.real_duration(1_000).max(Duration::from_millis(1)))
     }
 }
 

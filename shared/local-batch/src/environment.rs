@@ -127,6 +127,10 @@ pub struct ComputeEnvironment {
     pub vcpus_per_node: u32,
     /// MiB of each node.
     pub memory_mib_per_node: u64,
+    /// Nodes that are always up; all of them unless [`LocalBatch::set_scaling`] says otherwise.
+    pub min_nodes: u32,
+    /// Nodes that are up or starting up now.
+    pub desired_nodes: u32,
     /// Tags.
     pub tags: BTreeMap<String, String>,
 }
@@ -202,7 +206,9 @@ impl LocalBatch {
     }
 }
 
-const SELECT: &str = "SELECT name, kind, state, nodes, gpus, vcpus_milli / 1000, memory_mib, tags
+const SELECT: &str = "SELECT name, kind, state, nodes, gpus, vcpus_milli / 1000, memory_mib, tags,
+     min(coalesce(min_nodes, nodes), nodes),
+     (SELECT count(*) FROM node n WHERE n.environment = compute_environment.name AND n.up = 1 AND n.retired = 0)
      FROM compute_environment";
 
 fn check(request: &ComputeEnvironmentRequest) -> Result<(), BatchError> {
@@ -228,6 +234,8 @@ impl Change<'_> {
             vcpus_per_node: row.get(5)?,
             memory_mib_per_node: u64::try_from(row.get::<_, i64>(6)?).unwrap_or(0),
             tags: serde_json::from_str(row.get_ref(7)?.as_str()?).unwrap_or_default(),
+            min_nodes: row.get(8)?,
+            desired_nodes: row.get(9)?,
         })
     }
 
@@ -282,6 +290,7 @@ impl Change<'_> {
         } else {
             self.resize(name, nodes, gpus)?;
         }
+        self.settle_nodes(name)?;
         Ok(known.compute_environment_arn)
     }
 

@@ -24,6 +24,9 @@ pub struct PendingEvent {
     pub body: Value,
 }
 
+/// `detail-type` of the event about a head that is blocked.
+pub const QUEUE_BLOCKED: &str = "Batch Job Queue Blocked";
+
 /// Namespace of the envelope ids, which are the same for a duplicate.
 const EVENT_NAMESPACE: uuid::Uuid = uuid::Uuid::from_u128(0x6f73_7072_6579_4576_8262_0000_0000_0002);
 
@@ -87,12 +90,23 @@ impl Change<'_> {
         if fraction(draw(0)) < settings.loss_rate {
             return Ok(());
         }
-        let body = self.body(job)?;
+        let body = self.body(job, JOB_STATE_CHANGE, &[self.arns().job(&job.id)])?;
         self.put_event(&body, draw(1))?;
         if fraction(draw(2)) < settings.duplicate_rate {
             self.put_event(&body, draw(3))?;
         }
         Ok(())
+    }
+
+    /// Writes the event of a head that has become blocked.
+    pub fn emit_blocked(&self, job: &JobRow) -> rusqlite::Result<()> {
+        let settings = &self.options.events;
+        let draw = |choice| drawn(settings.seed, [job.seq, job.transitions, choice]);
+        if fraction(draw(4)) < settings.loss_rate {
+            return Ok(());
+        }
+        let resources = [self.arns().job(&job.id), self.arns().queue(&job.queue)];
+        self.put_event(&self.body(job, QUEUE_BLOCKED, &resources)?, draw(5))
     }
 
     fn put_event(&self, body: &str, random: u64) -> rusqlite::Result<()> {
@@ -104,18 +118,21 @@ impl Change<'_> {
         Ok(())
     }
 
-    fn body(&self, job: &JobRow) -> rusqlite::Result<String> {
-        let name = format!("{}/{}", job.id, job.transitions);
+    fn body(&self, job: &JobRow, kind: &str, resources: &[String]) -> rusqlite::Result<String> {
+        let mut name = format!("{}/{}", job.id, job.transitions);
+        if kind != JOB_STATE_CHANGE {
+            name = format!("{name}/{kind}/{}", job.status_reason.as_deref().unwrap_or_default());
+        }
         let time = Timestamp::from_millisecond(self.now_ms).unwrap_or_default();
         let event = json!({
             "version": "0",
             "id": uuid::Uuid::new_v5(&EVENT_NAMESPACE, name.as_bytes()).to_string(),
-            "detail-type": JOB_STATE_CHANGE,
+            "detail-type": kind,
             "source": "aws.batch",
             "account": self.options.account,
             "time": time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
             "region": self.options.region,
-            "resources": [self.arns().job(&job.id)],
+            "resources": resources,
             "detail": self.detail(job, Reader::Event)?,
         });
         Ok(event.to_string())

@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// A clock that stands still until it is told otherwise.
-struct Hand(AtomicI64);
+pub(crate) struct Hand(AtomicI64);
 
 impl Clock for Hand {
     fn now_ms(&self) -> i64 {
@@ -34,6 +34,7 @@ impl Clock for Hand {
 /// The world of the samples, without processes: what the engine would see is told.
 pub(crate) struct Stage {
     pub batch: LocalBatch,
+    clock: Arc<Hand>,
     dir: std::path::PathBuf,
 }
 
@@ -48,7 +49,7 @@ impl Stage {
         let dir = std::env::temp_dir().join(format!("local-batch-stage-{name}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&dir);
         let clock = Arc::new(Hand(AtomicI64::new(1_765_040_400_000)));
-        let options = Options { clock, account: "123456789012".to_owned(), ..Options::default() };
+        let options = Options { clock: clock.clone(), account: "123456789012".to_owned(), ..Options::default() };
         let batch = LocalBatch::open(&dir, options).unwrap();
         let environment = ComputeEnvironmentRequest {
             compute_environment_name: "spot-ce".to_owned(),
@@ -75,7 +76,7 @@ impl Stage {
         }))
         .unwrap();
         batch.register_job_definition(&definition).unwrap();
-        Self { batch, dir }
+        Self { batch, clock, dir }
     }
 
     pub fn submit(&self, change: &Value) -> String {
@@ -91,15 +92,27 @@ impl Stage {
         self.batch.submit_job(&request).unwrap().job_id
     }
 
-    /// Admits and places, as an engine's cycle does.
-    pub fn cycle(&self) {
-        self.batch
-            .change(|change| {
-                change.admit_submitted()?;
-                while change.place_runnable(&AttemptRow::live(change.db)?)? {}
-                Ok::<_, crate::BatchError>(())
-            })
-            .unwrap();
+    /// Runs an engine's cycles until there is nothing to do at once; answers when there will be.
+    pub fn cycle(&self) -> Option<i64> {
+        loop {
+            let (more, due) = self.batch.change(|change| change.cycle()).unwrap();
+            if !more {
+                return due.map(|at| at - self.now_ms());
+            }
+        }
+    }
+
+    pub fn now_ms(&self) -> i64 {
+        self.clock.now_ms()
+    }
+
+    /// Lets time pass.
+    pub fn pass(&self, ms: i64) {
+        self.clock.0.fetch_add(ms, Ordering::Relaxed);
+    }
+
+    pub fn job(&self, id: &str) -> Value {
+        self.batch.describe_jobs(&[id.to_owned()]).unwrap().pop().unwrap()
     }
 
     /// Places what waits, and ends every attempt that runs then: asked to stop for a cause, or by itself.
@@ -127,7 +140,7 @@ impl Stage {
             .unwrap();
     }
 
-    fn last_event_of(&self, id: &str) -> Value {
+    pub fn last_event_of(&self, id: &str) -> Value {
         let events = self.batch.fetch_events(1_000).unwrap();
         events.into_iter().rfind(|event| event.body["detail"]["jobId"] == id).unwrap().body
     }

@@ -2,8 +2,9 @@
 
 use osprey_model::event::BatchStatus;
 use rusqlite::{Connection, OptionalExtension, Row, named_params, params};
+use serde_json::{Map, Value};
 
-/// A job, an array's parent, or a child of an array.
+/// A job, an array's parent, a child of an array, a multi-node job, or a node of one.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct JobRow {
     pub seq: i64,
@@ -42,11 +43,20 @@ pub(crate) struct JobRow {
     pub doomed: Option<String>,
     /// Virtual milliseconds after which a Spot host of this job is reclaimed; cleared when it has been used.
     pub reclaim_after_ms: Option<i64>,
+    /// How many nodes it, or the job it is a node of, has; `None` for any other job.
+    pub nodes: Option<i64>,
+    /// Index of the main node among them.
+    pub main_node: Option<i64>,
+    /// Its own index when it is a node.
+    pub node: Option<i64>,
+    /// What its nodes need, for the scheduler; only of the job as a whole.
+    pub node_needs: Option<String>,
 }
 
 const COLUMNS: &str = "seq, id, spec, parent, idx, size, name, definition, queue, status, status_reason, created_at,
     started_at, stopped_at, share, priority, rank, gpus, vcpus_milli, memory_mib, timeout_ms, attempts_allowed,
-    attempts_made, cancelled, terminated, unresolved, open_children, transitions, doomed, reclaim_after_ms";
+    attempts_made, cancelled, terminated, unresolved, open_children, transitions, doomed, reclaim_after_ms,
+    nodes, main_node, node, node_needs";
 
 /// Reads the word of the API; an unknown word counts as the first state.
 pub(crate) fn status_of(word: &str) -> BatchStatus {
@@ -92,7 +102,26 @@ impl JobRow {
             transitions: row.get(27)?,
             doomed: row.get(28)?,
             reclaim_after_ms: row.get(29)?,
+            nodes: row.get(30)?,
+            main_node: row.get(31)?,
+            node: row.get(32)?,
+            node_needs: row.get(33)?,
         })
+    }
+
+    /// Whether it was cancelled or terminated; while it waits for dependencies, `doomed` holds the caller's reason.
+    pub fn is_to_end(&self) -> bool {
+        self.cancelled || self.terminated
+    }
+
+    /// Whether it is a multi-node job, as a whole.
+    pub fn is_gang(&self) -> bool {
+        self.nodes.is_some() && self.node.is_none()
+    }
+
+    /// Whether it is the node that decides how its job ends.
+    pub fn is_main_node(&self) -> bool {
+        self.node.is_some() && self.node == self.main_node
     }
 
     /// Selects the jobs of a condition, such as `WHERE parent = ?1 ORDER BY seq`.
@@ -116,10 +145,10 @@ impl JobRow {
         db.prepare_cached(
             "INSERT INTO job (id, spec, parent, idx, size, name, name_lower, definition, queue, status, created_at,
                 share, priority, gpus, vcpus_milli, memory_mib, timeout_ms, attempts_allowed, unresolved,
-                open_children, doomed, reclaim_after_ms)
+                open_children, doomed, reclaim_after_ms, nodes, main_node, node, node_needs)
              VALUES (:id, :spec, :parent, :idx, :size, :name, :lower, :definition, :queue, :status, :created_at,
                 :share, :priority, :gpus, :vcpus, :memory, :timeout, :allowed, :unresolved,
-                :children, :doomed, :reclaim)",
+                :children, :doomed, :reclaim, :nodes, :main_node, :node, :node_needs)",
         )?
         .execute(named_params! {
             ":id": self.id, ":spec": self.spec, ":parent": self.parent, ":idx": self.index, ":size": self.size,
@@ -128,7 +157,8 @@ impl JobRow {
             ":share": self.share, ":priority": self.priority, ":gpus": self.gpus, ":vcpus": self.vcpus_milli,
             ":memory": self.memory_mib, ":timeout": self.timeout_ms, ":allowed": self.attempts_allowed,
             ":unresolved": self.unresolved, ":children": self.open_children, ":doomed": self.doomed,
-            ":reclaim": self.reclaim_after_ms,
+            ":reclaim": self.reclaim_after_ms, ":nodes": self.nodes, ":main_node": self.main_node,
+            ":node": self.node, ":node_needs": self.node_needs,
         })?;
         self.seq = db.last_insert_rowid();
         Ok(())
@@ -154,10 +184,15 @@ impl JobRow {
     }
 }
 
-/// The unchanging part of a submission, as JSON in the shape of DescribeJobs.
-pub(crate) fn spec_detail(db: &Connection, spec: i64) -> rusqlite::Result<serde_json::Map<String, serde_json::Value>> {
+/// The unchanging part of a submission, as JSON in the shape of DescribeJobs; of a node, with the node's own container.
+pub(crate) fn spec_detail(db: &Connection, job: &JobRow) -> rusqlite::Result<Map<String, Value>> {
     let text: String =
-        db.prepare_cached("SELECT detail FROM spec WHERE id = ?1")?.query_row(params![spec], |row| row.get(0))?;
+        db.prepare_cached("SELECT detail FROM spec WHERE id = ?1")?.query_row(params![job.spec], |row| row.get(0))?;
     // Only this crate writes the column, so a parse failure can only mean a damaged file: show what is left.
-    Ok(serde_json::from_str(&text).unwrap_or_default())
+    let mut detail: Map<String, Value> = serde_json::from_str(&text).unwrap_or_default();
+    if let Some(node) = job.node {
+        let properties = detail.shift_remove("nodeProperties").unwrap_or_default();
+        detail.insert("container".to_owned(), crate::multinode::container_of(&properties, node));
+    }
+    Ok(detail)
 }

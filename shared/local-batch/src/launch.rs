@@ -28,7 +28,7 @@ pub(crate) struct Launch {
 impl Launch {
     /// Puts together what the attempt of a job runs with.
     pub fn new(db: &Connection, inner: &Inner, job: &JobRow, attempt: &AttemptRow) -> rusqlite::Result<Self> {
-        let detail = spec_detail(db, job.spec)?;
+        let detail = spec_detail(db, job)?;
         let member = |path: &str| Value::Object(detail.clone()).pointer(path).cloned().unwrap_or_default();
         let command: Vec<String> = serde_json::from_value(member("/container/command")).unwrap_or_default();
         let parameters: BTreeMap<String, String> = serde_json::from_value(member("/parameters")).unwrap_or_default();
@@ -79,10 +79,27 @@ fn of_batch(db: &Connection, job: &JobRow, attempt: &AttemptRow) -> rusqlite::Re
         ("CUDA_VISIBLE_DEVICES", attempt.devices.clone()),
         (MARK, attempt.token.clone()),
     ];
+    if let Some(node) = job.node {
+        variables.extend(of_node(node, job));
+    }
     if let (Some(index), Some(parent)) = (job.index, &job.parent) {
         variables.push(("AWS_BATCH_JOB_ARRAY_INDEX", index.to_string()));
         let size = JobRow::by_id(db, parent)?.and_then(|parent| parent.size).unwrap_or_default();
         variables.push(("AWS_BATCH_JOB_ARRAY_SIZE", size.to_string()));
     }
     Ok(variables.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
+}
+
+/// What a node of a multi-node job is told: all nodes are on this machine.
+fn of_node(node: i64, job: &JobRow) -> Vec<(&'static str, String)> {
+    let main = job.main_node.unwrap_or_default();
+    let mut variables = vec![
+        ("AWS_BATCH_JOB_NODE_INDEX", node.to_string()),
+        ("AWS_BATCH_JOB_NUM_NODES", job.nodes.unwrap_or_default().to_string()),
+        ("AWS_BATCH_JOB_MAIN_NODE_INDEX", main.to_string()),
+    ];
+    if node != main {
+        variables.push(("AWS_BATCH_JOB_MAIN_NODE_PRIVATE_IPV4_ADDRESS", "127.0.0.1".to_owned()));
+    }
+    variables
 }

@@ -7,7 +7,6 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::arn::name_of;
-use crate::attempt::AttemptRow;
 use crate::batch::LocalBatch;
 use crate::change::Change;
 use crate::error::BatchError;
@@ -23,7 +22,7 @@ pub const FILTERED_PAGE_MAX: i64 = 100;
 pub struct ListJobsRequest {
     /// Name or ARN of a queue.
     pub job_queue: Option<String>,
-    /// Id of an array, to list its children.
+    /// Id of an array or of a multi-node job, to list its children or its nodes.
     pub array_job_id: Option<String>,
     /// Status, in the API's word; ignored with a filter other than SHARE_IDENTIFIER.
     pub job_status: Option<String>,
@@ -214,7 +213,7 @@ impl Change<'_> {
         put("statusReason", json!(job.status_reason));
         put("startedAt", json!(job.started_at));
         put("stoppedAt", json!(job.stopped_at));
-        if let Some(attempt) = AttemptRow::of_job(self.db, job.seq)?.last() {
+        if let Some(attempt) = self.attempts_of(job)?.last() {
             put("scheduledAt", json!(attempt.placed_at));
             let mut container = Map::new();
             if let Some(code) = attempt.exit_code {
@@ -226,11 +225,20 @@ impl Change<'_> {
             put("container", Value::Object(container));
         }
         put("arrayProperties", json!(self.array_detail(job)?));
+        put("nodeProperties", node_summary(job));
         put("jobDefinition", json!(job.definition));
         put("shareIdentifier", json!(job.share));
         put("isCancelled", json!(job.cancelled));
         put("isTerminated", json!(job.terminated));
         Ok(Value::Object(summary))
+    }
+}
+
+fn node_summary(job: &JobRow) -> Value {
+    match (job.nodes, job.node) {
+        (None, _) => Value::Null,
+        (Some(nodes), None) => json!({"numNodes": nodes, "isMainNode": false}),
+        (Some(nodes), Some(node)) => json!({"numNodes": nodes, "isMainNode": job.is_main_node(), "nodeIndex": node}),
     }
 }
 

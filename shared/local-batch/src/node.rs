@@ -7,6 +7,7 @@ use crate::attempt::AttemptRow;
 use crate::batch::LocalBatch;
 use crate::change::Change;
 use crate::error::BatchError;
+use crate::schedule::NodeState;
 use crate::spot;
 
 /// A node as it is: what a person at the machine sees, and what ECS would list as a container instance.
@@ -21,7 +22,7 @@ pub struct ComputeNode {
     pub instance_id: String,
     /// ARN of that instance, as attempts name it.
     pub container_instance_arn: String,
-    /// Whether it takes jobs: enabled, started up, not being reclaimed, not beyond the environment's size.
+    /// Whether it takes jobs: enabled, up, not being reclaimed, not beyond the environment's size.
     pub open: bool,
     /// Whether it is being reclaimed.
     pub draining: bool,
@@ -50,12 +51,43 @@ pub(crate) struct NodeRow {
     pub memory_mib: i64,
     pub enabled: bool,
     pub spot: bool,
+    /// Whether it has an instance.
+    pub up: bool,
+    pub idle_since: Option<i64>,
+    pub scale_down_ms: i64,
+    /// Nodes of its environment that are always up; `None` when all are.
+    pub min_nodes: Option<i64>,
+    /// Instances that its environment can get; `None` for any number.
+    pub obtainable: Option<i64>,
 }
 
 impl NodeRow {
-    /// Whether it takes jobs now.
-    pub fn is_open(&self, now_ms: i64) -> bool {
-        self.enabled && !self.draining && !self.retired && self.ready_at <= now_ms
+    /// What it can do for a job now.
+    pub fn state(&self, now_ms: i64) -> NodeState {
+        if !self.enabled || self.draining || self.retired {
+            NodeState::Closed
+        } else if !self.up {
+            if self.is_obtainable() { NodeState::Down } else { NodeState::Unobtainable }
+        } else if self.ready_at > now_ms {
+            NodeState::Starting
+        } else {
+            NodeState::Open
+        }
+    }
+
+    /// Whether an instance can be had for it.
+    pub fn is_obtainable(&self) -> bool {
+        self.obtainable.is_none_or(|instances| self.index < instances)
+    }
+
+    /// Whether it may be without an instance when nobody wants it.
+    pub fn may_stop(&self) -> bool {
+        self.min_nodes.is_some_and(|min| self.index >= min)
+    }
+
+    /// Whether its instance comes or goes with the jobs: it may stop, or it has none.
+    pub fn may_scale(&self) -> bool {
+        self.may_stop() || !self.up
     }
 }
 
@@ -106,7 +138,8 @@ impl Change<'_> {
         let lifetime = node.spot.then(|| spot::lifetime_ms(self.options, environment, index, generation)).flatten();
         self.db
             .prepare_cached(
-                "UPDATE node SET instance_id = ?3, generation = ?4, ready_at = ?5, reclaim_at = ?6, draining = 0
+                "UPDATE node SET instance_id = ?3, generation = ?4, ready_at = ?5, reclaim_at = ?6, draining = 0,
+                    up = 1, idle_since = NULL
                  WHERE environment = ?1 AND idx = ?2",
             )?
             .execute(params![
@@ -129,7 +162,7 @@ impl Change<'_> {
             index: u32::try_from(node.index).unwrap_or(0),
             instance_id: node.instance_id.clone(),
             container_instance_arn: self.arns().container_instance(&node.environment, &node.instance_id),
-            open: node.is_open(self.now_ms),
+            open: node.state(self.now_ms) == NodeState::Open,
             draining: node.draining,
             free_devices: devices.iter().copied().filter(|device| !taken.contains(device)).collect(),
             devices,
@@ -140,7 +173,7 @@ impl Change<'_> {
     /// When the next node that is starting up will take jobs.
     pub fn next_node_ready_at(&self) -> rusqlite::Result<Option<i64>> {
         self.db
-            .prepare_cached("SELECT min(ready_at) FROM node WHERE ready_at > ?1")?
+            .prepare_cached("SELECT min(ready_at) FROM node WHERE ready_at > ?1 AND up = 1")?
             .query_row(params![self.now_ms], |row| row.get(0))
     }
 
@@ -148,7 +181,8 @@ impl Change<'_> {
     pub fn nodes(&self) -> rusqlite::Result<Vec<NodeRow>> {
         let mut statement = self.db.prepare_cached(
             "SELECT n.environment, n.idx, n.first_device, n.gpus, n.instance_id, n.generation, n.ready_at,
-                n.reclaim_at, n.draining, n.retired, e.vcpus_milli, e.memory_mib, e.state = 'ENABLED', e.kind = 'SPOT'
+                n.reclaim_at, n.draining, n.retired, e.vcpus_milli, e.memory_mib, e.state = 'ENABLED', e.kind = 'SPOT',
+                n.up, n.idle_since, e.scale_down_ms, e.min_nodes, e.obtainable
              FROM node n JOIN compute_environment e ON e.name = n.environment ORDER BY n.environment, n.idx",
         )?;
         let rows = statement.query_map([], |row| {
@@ -167,6 +201,11 @@ impl Change<'_> {
                 memory_mib: row.get(11)?,
                 enabled: row.get(12)?,
                 spot: row.get(13)?,
+                up: row.get(14)?,
+                idle_since: row.get(15)?,
+                scale_down_ms: row.get(16)?,
+                min_nodes: row.get(17)?,
+                obtainable: row.get(18)?,
             })
         })?;
         rows.collect()

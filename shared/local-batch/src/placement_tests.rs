@@ -97,3 +97,62 @@ fn everything_that_fits_starts_in_one_go_even_beside_a_blocked_queue() {
     let nodes = stage.batch.describe_nodes().unwrap();
     assert_eq!(nodes[0].jobs.len(), 100);
 }
+
+#[test]
+fn many_starts_in_one_go_keep_the_order_of_the_shares() {
+    let stage = Stage::new("turns");
+    let small = |share: &str| {
+        json!({"shareIdentifier": share,
+            "containerOverrides": {"resourceRequirements": [{"type": "VCPU", "value": "1"}, {"type": "MEMORY", "value": "4"}]}})
+    };
+    // B has three times the weight of A, so it is to start three jobs to one of A's, beyond any window.
+    let share =
+        |id: &str, weight: f64| crate::ShareWeight { share_identifier: id.to_owned(), weight_factor: Some(weight) };
+    let shares = vec![share("A", 3.0), share("B", 1.0)];
+    let policy = crate::FairShare { share_distribution: shares, ..Default::default() };
+    stage.batch.ensure_scheduling_policy("tiers", &policy).unwrap();
+    (0..100).for_each(|_| drop(stage.submit(&small("A"))));
+    (0..300).for_each(|_| drop(stage.submit(&small("B"))));
+    stage.cycle();
+    let events = stage.batch.fetch_events(1_000).unwrap();
+    let started = events.iter().filter(|event| event.body["detail"]["status"] == "STARTING");
+    let shares: Vec<&str> = started.filter_map(|event| event.body["detail"]["shareIdentifier"].as_str()).collect();
+    assert_eq!(shares.len(), 400);
+    for (n, four) in shares.chunks(4).enumerate() {
+        assert_eq!(four.iter().filter(|share| **share == "A").count(), 1, "turn {n}: {four:?}");
+    }
+}
+
+#[test]
+fn a_share_beyond_the_most_is_refused_until_another_has_ended() {
+    let stage = Stage::new("most-shares");
+    let first = stage.submit(&json!({"shareIdentifier": "S0"}));
+    (1..crate::share::SHARES_MAX).for_each(|n| drop(stage.submit(&json!({"shareIdentifier": format!("S{n}")}))));
+    let asked = json!({"jobName": "x", "jobQueue": "tier-low-spot", "jobDefinition": "train",
+        "shareIdentifier": "other", "schedulingPriorityOverride": 1});
+    let asked = serde_json::from_value(asked).unwrap();
+    let want = "JobQueue tier-low-spot has 500 active share identifiers, the most it can have";
+    assert_eq!(stage.batch.submit_job(&asked).unwrap_err().message, want);
+    stage.submit(&json!({"shareIdentifier": "S7"}));
+    stage.batch.cancel_job(&first, "done").unwrap();
+    stage.batch.submit_job(&asked).unwrap();
+}
+
+#[test]
+fn a_reservation_keeps_vcpus_for_shares_to_come() {
+    let stage = Stage::new("reservation");
+    let policy = crate::FairShare { compute_reservation: 50, ..Default::default() };
+    stage.batch.ensure_scheduling_policy("tiers", &policy).unwrap();
+    let half = |share: &str| {
+        stage.submit(&json!({"shareIdentifier": share,
+            "containerOverrides": {"resourceRequirements": [{"type": "VCPU", "value": "512"}]}}))
+    };
+    let (first, second) = (half("A"), half("A"));
+    stage.cycle();
+    let status = |id: &String| stage.job(id)["status"].as_str().unwrap().to_owned();
+    assert_eq!((status(&first), status(&second)), ("STARTING".to_owned(), "RUNNABLE".to_owned()));
+    let small = stage.submit(&json!({"shareIdentifier": "B"}));
+    stage.cycle();
+    assert_eq!(status(&small), "STARTING", "with two shares only a quarter is kept");
+    assert_eq!(status(&second), "RUNNABLE");
+}

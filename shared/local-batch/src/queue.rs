@@ -10,6 +10,8 @@ use crate::batch::LocalBatch;
 use crate::change::Change;
 use crate::environment::State;
 use crate::error::BatchError;
+use crate::head::JobStateTimeLimit;
+use crate::share::{self, SHARES_MAX};
 use crate::validate;
 
 /// Most compute environments of one queue.
@@ -21,7 +23,7 @@ pub const ENVIRONMENTS_MAX: usize = 3;
 pub struct FairShare {
     /// Seconds over which past use is forgotten; 0 counts only what runs.
     pub share_decay_seconds: i64,
-    /// Percent kept for shares that aren't active yet; kept and shown, not applied.
+    /// Percent of the vCPUs kept for shares that aren't active yet, to the power of the shares that are.
     pub compute_reservation: i64,
     /// Weights; a share that isn't listed has weight 1.
     pub share_distribution: Vec<ShareWeight>,
@@ -109,6 +111,8 @@ pub struct JobQueue {
     pub scheduling_policy_arn: Option<String>,
     /// Environments, lowest order first.
     pub compute_environment_order: Vec<ComputeEnvironmentOrder>,
+    /// How long its head may be blocked.
+    pub job_state_time_limit_actions: Vec<JobStateTimeLimit>,
     /// Tags.
     pub tags: BTreeMap<String, String>,
 }
@@ -228,6 +232,12 @@ fn check_policy(name: &str, policy: &FairShare) -> Result<(), BatchError> {
     if !policy.share_distribution.iter().all(in_range) {
         return refuse("weightFactor must be between 0.0001 and 999.9999");
     }
+    if policy.share_distribution.len() > SHARES_MAX {
+        return refuse("shareDistribution must have at most 500 entries");
+    }
+    if let Some((a, b)) = share::overlapping(&policy.share_distribution) {
+        return Err(BatchError::client(format!("share identifiers must not overlap: {a} and {b}")));
+    }
     Ok(())
 }
 
@@ -251,16 +261,17 @@ impl Change<'_> {
     }
 
     pub fn queue(&self, name: &str) -> rusqlite::Result<Option<JobQueue>> {
-        let mut statement =
-            self.db.prepare_cached("SELECT name, state, priority, policy, tags FROM job_queue WHERE name = ?1")?;
+        let mut statement = self
+            .db
+            .prepare_cached("SELECT name, state, priority, policy, tags, time_limits FROM job_queue WHERE name = ?1")?;
         statement.query_row(params![name], |row| self.queue_from(row)).optional()
     }
 
     /// All queues, highest priority first, then by name.
     pub fn queues(&self) -> rusqlite::Result<Vec<JobQueue>> {
-        let mut statement = self
-            .db
-            .prepare_cached("SELECT name, state, priority, policy, tags FROM job_queue ORDER BY priority DESC, name")?;
+        let mut statement = self.db.prepare_cached(
+            "SELECT name, state, priority, policy, tags, time_limits FROM job_queue ORDER BY priority DESC, name",
+        )?;
         statement.query_map([], |row| self.queue_from(row))?.collect()
     }
 
@@ -274,6 +285,7 @@ impl Change<'_> {
             priority: row.get(2)?,
             scheduling_policy_arn: policy.map(|policy| self.arns().policy(&policy)),
             compute_environment_order: self.environments_of(&name)?,
+            job_state_time_limit_actions: serde_json::from_str(row.get_ref(5)?.as_str()?).unwrap_or_default(),
             tags: serde_json::from_str(row.get_ref(4)?.as_str()?).unwrap_or_default(),
             job_queue_name: name,
         })

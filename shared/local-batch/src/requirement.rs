@@ -95,7 +95,15 @@ pub fn merged_environment(
 pub fn merged_container(definition: &JobDefinition, request: &SubmitJobRequest) -> Map<String, Value> {
     let empty = ContainerProperties::default();
     let properties = definition.container_properties.as_ref().unwrap_or(&empty);
-    let overrides = request.container_overrides.as_ref();
+    merged_container_of(properties, request.container_overrides.as_ref())
+}
+
+/// One container with its overrides merged in.
+#[must_use]
+pub fn merged_container_of(
+    properties: &ContainerProperties,
+    overrides: Option<&ContainerOverrides>,
+) -> Map<String, Value> {
     let command = overrides.and_then(|o| o.command.as_ref()).unwrap_or(&properties.command);
     let mut container = Map::new();
     let mut put = |key: &str, value: Value| container.insert(key.to_owned(), value);

@@ -1,14 +1,13 @@
 //! GetJobQueueSnapshot: who is next in a queue, and what its shares use.
 
-use rusqlite::{named_params, params};
+use rusqlite::params;
 
 use crate::arn::name_of;
 use crate::batch::LocalBatch;
 use crate::change::Change;
 use crate::error::BatchError;
-use crate::queue::FairShare;
-use crate::schedule::START_CHARGE_MS;
-use crate::share::weight;
+use crate::job::JobRow;
+use crate::schedule;
 
 /// Most jobs of a snapshot.
 pub const FRONT_MAX: usize = 100;
@@ -33,21 +32,6 @@ pub struct QueueSnapshot {
     pub at_ms: i64,
 }
 
-/// A runnable job on its way into the front.
-struct Waiting {
-    id: String,
-    created_at: i64,
-    vcpus: f64,
-}
-
-/// The runnable jobs of a share, next last, and how its turn is reckoned.
-struct Line {
-    share: String,
-    usage: f64,
-    weight: f64,
-    jobs: Vec<Waiting>,
-}
-
 impl LocalBatch {
     /// What the head of a queue looks like.
     ///
@@ -58,17 +42,17 @@ impl LocalBatch {
             let queue = change.queue(name_of(name_or_arn))?;
             let queue = queue.ok_or_else(|| BatchError::client(format!("{name_or_arn} does not exist")))?;
             let name = queue.job_queue_name.as_str();
-            let lines = match &queue.scheduling_policy_arn {
-                None => vec![Line { share: String::new(), usage: 0.0, weight: 1.0, jobs: change.line(name, None)? }],
-                Some(policy) => change.lines(name, &change.policy(name_of(policy))?.unwrap_or_default())?,
-            };
-            let arns = change.arns();
+            let policy = queue.scheduling_policy_arn.as_deref().map(|arn| change.policy(name_of(arn))).transpose()?;
+            let policy = policy.flatten().unwrap_or_default();
+            let view = change.queue_view(&queue, &[], FRONT_MAX)?;
+            let front = schedule::order(&view).into_iter().take(FRONT_MAX);
+            let front = front.map(|seq| change.front_entry(seq)).collect::<Result<Vec<_>, BatchError>>()?;
             let used = change.used(name)?;
             Ok(QueueSnapshot {
-                front: front(lines).into_iter().map(|job| (arns.job(&job.id), job.created_at)).collect(),
+                front,
                 vcpus: used.iter().fold(0.0, |sum, (_, vcpus)| sum + vcpus),
                 fair_share: queue.scheduling_policy_arn.is_some(),
-                active_shares: change.active_shares(name)?,
+                active_shares: change.active_shares(name, &policy)?,
                 shares: used.into_iter().filter_map(|(share, vcpus)| Some((share?, vcpus))).take(SHARES_MAX).collect(),
                 at_ms: change.now_ms,
             })
@@ -76,51 +60,10 @@ impl LocalBatch {
     }
 }
 
-/// Lets the share that has had the least for its weight go first, as a cycle does.
-fn front(mut lines: Vec<Line>) -> Vec<Waiting> {
-    let mut front = Vec::new();
-    while front.len() < FRONT_MAX {
-        let turn = |line: &Line| line.usage * line.weight;
-        let waiting = lines.iter_mut().filter(|line| !line.jobs.is_empty());
-        let next = waiting.min_by(|a, b| turn(a).total_cmp(&turn(b)).then_with(|| a.share.cmp(&b.share)));
-        let Some((next, job)) = next.and_then(|line| line.jobs.pop().map(|job| (line, job))) else { break };
-        next.usage += job.vcpus * START_CHARGE_MS;
-        front.push(job);
-    }
-    front
-}
-
 impl Change<'_> {
-    fn lines(&self, queue: &str, policy: &FairShare) -> rusqlite::Result<Vec<Line>> {
-        let mut statement = self
-            .db
-            .prepare_cached("SELECT DISTINCT share FROM job WHERE queue = ?1 AND status = 'RUNNABLE' ORDER BY share")?;
-        let shares = statement.query_map(params![queue], |row| row.get::<_, Option<String>>(0))?;
-        let shares: Vec<Option<String>> = shares.collect::<rusqlite::Result<_>>()?;
-        let line = |share: String| {
-            Ok(Line {
-                usage: self.share_usage(queue, &share, policy)?,
-                weight: weight(policy, &share),
-                jobs: self.line(queue, Some(&share))?,
-                share,
-            })
-        };
-        shares.into_iter().flatten().map(line).collect()
-    }
-
-    /// Runnable jobs of a share, or of a queue without shares, the next one last.
-    fn line(&self, queue: &str, share: Option<&str>) -> rusqlite::Result<Vec<Waiting>> {
-        let order = if share.is_some() { "priority DESC, rank, seq" } else { "rank, seq" };
-        let mut statement = self.db.prepare_cached(&format!(
-            "SELECT id, created_at, vcpus_milli / 1000.0 FROM job
-             WHERE queue = :queue AND status = 'RUNNABLE' AND share IS :share ORDER BY {order} LIMIT {FRONT_MAX}"
-        ))?;
-        let rows = statement.query_map(named_params! { ":queue": queue, ":share": share }, |row| {
-            Ok(Waiting { id: row.get(0)?, created_at: row.get(1)?, vcpus: row.get(2)? })
-        })?;
-        let mut jobs = rows.collect::<rusqlite::Result<Vec<_>>>()?;
-        jobs.reverse();
-        Ok(jobs)
+    fn front_entry(&self, seq: i64) -> Result<(String, i64), BatchError> {
+        let job = JobRow::by_seq(self.db, seq)?.unwrap_or_default();
+        Ok((self.arns().job(&job.id), job.created_at))
     }
 
     /// vCPUs in use by share, the greediest first.
@@ -131,40 +74,5 @@ impl Change<'_> {
              GROUP BY share ORDER BY used DESC, share",
         )?;
         statement.query_map(params![queue], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
-    }
-
-    fn active_shares(&self, queue: &str) -> rusqlite::Result<i64> {
-        self.db
-            .prepare_cached(
-                "SELECT count(DISTINCT share) FROM job WHERE queue = ?1 AND status NOT IN ('SUCCEEDED', 'FAILED')",
-            )?
-            .query_row(params![queue], |row| row.get(0))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn line(share: &str, usage: f64, weight: f64, ids: &[&str]) -> Line {
-        let waiting = |id: &&str| Waiting { id: (*id).to_owned(), created_at: 0, vcpus: 1.0 };
-        Line { share: share.to_owned(), usage, weight, jobs: ids.iter().rev().map(waiting).collect() }
-    }
-
-    fn ids(lines: Vec<Line>) -> Vec<String> {
-        front(lines).into_iter().map(|job| job.id).collect()
-    }
-
-    #[test]
-    fn one_line_keeps_its_order() {
-        assert_eq!(ids(vec![line("", 0.0, 1.0, &["a", "b", "c"])]), ["a", "b", "c"]);
-    }
-
-    #[test]
-    fn shares_take_turns_by_use_and_weight() {
-        let lines = vec![line("x", 0.0, 1.0, &["x1", "x2", "x3"]), line("y", 0.0, 0.5, &["y1", "y2", "y3"])];
-        assert_eq!(ids(lines), ["x1", "y1", "y2", "x2", "y3", "x3"]);
-        let lines = vec![line("x", 1e9, 1.0, &["x1"]), line("y", 0.0, 1.0, &["y1", "y2"])];
-        assert_eq!(ids(lines), ["y1", "y2", "x1"]);
     }
 }

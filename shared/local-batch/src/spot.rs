@@ -87,12 +87,14 @@ impl Change<'_> {
         let limits = [
             ("UPDATE node SET ready_at = ?1 WHERE ready_at > ?1", now.saturating_add(options.start_up_delay_ms)),
             ("UPDATE attempt SET kill_at = ?1 WHERE kill_at > ?1", now.saturating_add(options.grace_ms)),
+            ("UPDATE queue_head SET since = ?1 WHERE since > ?1", now),
+            ("UPDATE node SET idle_since = ?1 WHERE idle_since > ?1", now),
             ("UPDATE event SET due_at = ?1 WHERE due_at > ?1", latest_event),
         ];
         for (sql, limit) in limits {
             self.db.execute(sql, [limit])?;
         }
-        for node in self.nodes()?.iter().filter(|node| node.spot && !node.draining) {
+        for node in self.nodes()?.iter().filter(|node| node.spot && node.up && !node.draining) {
             let lifetime = lifetime_ms(options, &node.environment, node.index, node.generation);
             self.db.execute(
                 "UPDATE node SET reclaim_at = ?3 WHERE environment = ?1 AND idx = ?2",
@@ -118,14 +120,16 @@ impl Change<'_> {
         for node in self.nodes()? {
             let on_it = |a: &&AttemptRow| a.environment == node.environment && a.node == node.index;
             if node.draining {
-                if !live.iter().any(|a| on_it(&a)) {
-                    self.replace_instance(&node)?;
+                match live.iter().any(|a| on_it(&a)) {
+                    true => {}
+                    false if node.may_stop() || !node.is_obtainable() => self.stop_node(&node)?,
+                    false => self.replace_instance(&node)?,
                 }
                 continue;
             }
             let of_jobs = live.iter().filter(on_it).filter_map(|a| a.reclaim_at);
             let due = of_jobs.chain(node.reclaim_at).any(|at| at <= self.now_ms);
-            if node.spot && due {
+            if node.spot && node.up && due {
                 self.reclaim(&node)?;
             }
         }

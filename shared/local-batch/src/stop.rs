@@ -1,6 +1,6 @@
 //! CancelJob and TerminateJob.
 //!
-//! Here a job that waits for dependencies ends at once; Batch ends it when its dependencies have ended.
+//! A job that waits for dependencies ends when they have ended, as on AWS; until then it shows that it was asked to.
 
 use osprey_model::event::BatchStatus;
 
@@ -22,8 +22,9 @@ enum Verb {
 }
 
 impl LocalBatch {
-    /// Cancels a job that hasn't started: it ends FAILED with the reason and without attempts. Of an array, the
-    /// children that haven't started. A job that has started or ended is left as it is, without an error.
+    /// Cancels a job that hasn't started: it ends FAILED with the reason and without attempts, at once or when its
+    /// dependencies have ended. Of an array, the children that haven't started. A job that has started or ended is
+    /// left as it is, without an error.
     ///
     /// # Errors
     /// A ClientException for an unknown id or a reason that is missing or too long.
@@ -51,6 +52,10 @@ impl LocalBatch {
         self.change(|change| {
             let job = JobRow::by_id(change.db, name_of(job_id))?;
             let job = job.ok_or_else(|| BatchError::client(format!("Job {job_id} not found.")))?;
+            if let (Some(_), Some(whole)) = (job.node, &job.parent) {
+                let message = format!("Job {job_id} is a node and can't be stopped on its own; stop {whole}");
+                return Err(BatchError::client(message));
+            }
             Ok(change.settling(|ended| change.stop_job(job, reason, verb, ended))?)
         })
     }
@@ -61,17 +66,27 @@ impl Change<'_> {
         if job.status.is_final() {
             return Ok(());
         }
-        if job.size.is_some() {
+        let waits = job.unresolved > 0;
+        if job.size.is_some() && !waits {
             return self.stop_array(job, reason, verb, ended);
         }
         let started = job.status >= BatchStatus::Starting;
         if started && verb == Verb::Cancel {
             return Ok(());
         }
+        let first = !job.is_to_end();
         mark(&mut job, verb);
-        if started {
+        if started || waits {
+            // The first reason counts.
+            if first && waits {
+                job.doomed = Some(reason.to_owned());
+            }
             job.save(self.db)?;
-            return self.ask_to_stop(job.seq, StopCause::Terminated, reason);
+            return if job.is_gang() {
+                self.stop_nodes(&job, reason)
+            } else {
+                self.ask_to_stop(job.seq, StopCause::Terminated, reason)
+            };
         }
         self.finish(&mut job, BatchStatus::Failed, Some(reason.to_owned()))?;
         ended.push_back(job);

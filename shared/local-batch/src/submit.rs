@@ -1,6 +1,6 @@
 //! SubmitJob: checks, then one transaction that writes the job, its children and its dependencies.
 
-use osprey_model::definition::JobDefinition;
+use osprey_model::definition::{ContainerProperties, JobDefinition, NodeProperties, NodeRangeProperty};
 use osprey_model::event::BatchStatus;
 use osprey_model::request::{RetryStrategy, SubmitJobRequest};
 use rusqlite::params;
@@ -11,9 +11,10 @@ use crate::arn::name_of;
 use crate::batch::LocalBatch;
 use crate::change::Change;
 use crate::dependency::Link;
-use crate::environment::State;
+use crate::environment::{EnvironmentKind, State};
 use crate::error::BatchError;
 use crate::job::JobRow;
+use crate::multinode::Gang;
 use crate::queue::JobQueue;
 use crate::requirement::{Need, merged_container, merged_requirements, need_of};
 use crate::spot;
@@ -45,16 +46,17 @@ impl LocalBatch {
     }
 
     /// Submits a job whose definition needn't be registered: one that isn't stands for an empty container, so that
-    /// the request's own command runs. AWS has nothing like it; it is for whoever has one machine and no registry.
+    /// the request's own command runs, or those of its nodes. AWS has nothing like it; it is for whoever has one machine and no registry.
     ///
     /// # Errors
-    /// As [`Self::submit_job`], but for an unknown definition.
+    /// As [`Self::submit_job`], but for an unknown definition; and for one that is to be multi-node, when the request
+    /// doesn't say how many nodes there are and what each runs.
     pub fn submit_unregistered(&self, request: &SubmitJobRequest) -> Result<SubmittedJob, BatchError> {
         validate::request(request)?;
         self.change(|change| {
             let definition = match change.find_definition(&request.job_definition)? {
                 Some(_) => change.definition_for(request)?,
-                None => change.empty_definition(&request.job_definition),
+                None => change.empty_definition(request)?,
             };
             change.submit(request, &definition)
         })
@@ -71,15 +73,24 @@ impl Change<'_> {
         let overriding = request.scheduling_priority_override;
         let of_definition = definition.scheduling_priority;
         validate::for_queue(order, request.share_identifier.as_deref(), overriding, of_definition)?;
-        let properties = definition.container_properties.clone().unwrap_or_default();
-        let need = need_of(&merged_requirements(&properties, request.container_overrides.as_ref()))
-            .map_err(BatchError::client)?;
+        if let (QueueOrder::FairShare, Some(share)) = (order, &request.share_identifier) {
+            let policy = queue.scheduling_policy_arn.as_deref().map(|arn| self.policy(name_of(arn))).transpose()?;
+            self.admit_share(&queue.job_queue_name, share, &policy.flatten().unwrap_or_default())?;
+        }
+        let gang = Gang::of(request, definition)?;
+        let need = match &gang {
+            Some(gang) => self.whole_need(gang, &queue)?,
+            None => need_of_container(request, definition)?,
+        };
         let links = self.links(request)?;
 
         let id = uuid::Uuid::new_v4().to_string();
-        let spec = self.put_spec(request, definition)?;
+        let spec = self.put_spec(request, definition, gang.as_ref())?;
         let mut job = self.row(&id, request, definition, &queue, need);
         job.spec = spec;
+        job.nodes = gang.as_ref().map(|gang| gang.size);
+        job.main_node = gang.as_ref().map(|gang| gang.main);
+        job.node_needs = gang.as_ref().map(Gang::needs);
         job.priority = (order == QueueOrder::FairShare).then(|| overriding.or(of_definition)).flatten();
         let whole = links.iter().filter(|link| !link.is_per_child());
         job.unresolved = count(whole.clone().filter(|link| link.is_open()).count());
@@ -110,9 +121,7 @@ impl Change<'_> {
         let asked = &request.job_definition;
         let definition = self.find_definition(asked)?;
         let definition = definition.ok_or_else(|| BatchError::client(format!("JobDefinition {asked} not found.")))?;
-        let what = if definition.kind == "multinode" || definition.node_properties.is_some() {
-            "multi-node parallel jobs"
-        } else if definition.eks_properties.is_some() {
+        let what = if definition.eks_properties.is_some() {
             "EKS jobs"
         } else if definition.ecs_properties.is_some() {
             "ECS jobs of several containers"
@@ -122,8 +131,44 @@ impl Change<'_> {
         Err(BatchError::client(format!("The local Batch does not run {what}; submit a container job")))
     }
 
-    /// What an unregistered definition stands for.
-    fn empty_definition(&self, asked: &str) -> JobDefinition {
+    /// What a multi-node job needs as a whole, where it can run at all.
+    fn whole_need(&self, gang: &Gang, queue: &JobQueue) -> Result<Need, BatchError> {
+        for entry in &queue.compute_environment_order {
+            let environment = self.environment(name_of(&entry.compute_environment))?;
+            if environment.is_some_and(|environment| environment.kind == EnvironmentKind::Ec2) {
+                return Ok(gang.total());
+            }
+        }
+        Err(BatchError::client(
+            "Multi-node parallel jobs are not supported on compute environments that use Spot Instances",
+        ))
+    }
+
+    /// What an unregistered definition stands for: an empty container, or as many as the request has nodes.
+    fn empty_definition(&self, request: &SubmitJobRequest) -> Result<JobDefinition, BatchError> {
+        let asked = &request.job_definition;
+        let definition = self.definition_of_nothing(asked);
+        let Some(overrides) = &request.node_overrides else { return Ok(definition) };
+        let range = NodeRangeProperty {
+            target_nodes: "0:".to_owned(),
+            container: Some(ContainerProperties::default()),
+            ..NodeRangeProperty::default()
+        };
+        let properties = NodeProperties {
+            num_nodes: overrides.num_nodes.unwrap_or_default(),
+            main_node: 0,
+            node_range_properties: vec![range],
+        };
+        let complete = overrides.num_nodes.is_some() && Gang::spelled_out(&properties, Some(overrides))?.has_commands();
+        if !complete {
+            return Err(BatchError::client(format!(
+                "JobDefinition {asked} not found; without it nodeOverrides must give numNodes and a command for each node"
+            )));
+        }
+        Ok(JobDefinition { kind: "multinode".to_owned(), node_properties: Some(properties), ..definition })
+    }
+
+    fn definition_of_nothing(&self, asked: &str) -> JobDefinition {
         let name = crate::arn::name_of(asked);
         let (name, revision) = name.split_once(':').unwrap_or((name, "1"));
         let revision = revision.parse().unwrap_or(1);
@@ -136,8 +181,13 @@ impl Change<'_> {
         }
     }
 
-    fn put_spec(&self, request: &SubmitJobRequest, definition: &JobDefinition) -> Result<i64, BatchError> {
-        let detail = static_detail(request, definition);
+    fn put_spec(
+        &self,
+        request: &SubmitJobRequest,
+        definition: &JobDefinition,
+        gang: Option<&Gang>,
+    ) -> Result<i64, BatchError> {
+        let detail = static_detail(request, definition, gang);
         self.db
             .prepare_cached("INSERT INTO spec (request, detail) VALUES (?1, ?2)")?
             .execute(params![serde_json::to_string(request)?, serde_json::to_string(&detail)?])?;
@@ -198,6 +248,11 @@ impl Change<'_> {
     }
 }
 
+fn need_of_container(request: &SubmitJobRequest, definition: &JobDefinition) -> Result<Need, BatchError> {
+    let properties = definition.container_properties.clone().unwrap_or_default();
+    need_of(&merged_requirements(&properties, request.container_overrides.as_ref())).map_err(BatchError::client)
+}
+
 fn count(n: usize) -> i64 {
     i64::try_from(n).unwrap_or(i64::MAX)
 }
@@ -211,7 +266,7 @@ fn retry_strategy(request: &SubmitJobRequest, definition: &JobDefinition) -> Ret
 }
 
 /// Everything of DescribeJobs that is known at submission and never changes.
-fn static_detail(request: &SubmitJobRequest, definition: &JobDefinition) -> Map<String, Value> {
+fn static_detail(request: &SubmitJobRequest, definition: &JobDefinition, gang: Option<&Gang>) -> Map<String, Value> {
     let mut parameters = definition.parameters.clone();
     parameters.extend(request.parameters.clone().unwrap_or_default());
     let propagate = request.propagate_tags.or(definition.propagate_tags).unwrap_or(false);
@@ -226,7 +281,10 @@ fn static_detail(request: &SubmitJobRequest, definition: &JobDefinition) -> Map<
     put("dependsOn", json!(request.depends_on.as_deref().unwrap_or_default()));
     put("jobDefinition", json!(definition.job_definition_arn));
     put("parameters", json!(parameters));
-    put("container", Value::Object(merged_container(definition, request)));
+    match gang {
+        Some(gang) => put("nodeProperties", gang.detail()),
+        None => put("container", Value::Object(merged_container(definition, request))),
+    };
     if let Some(timeout) = request.timeout.as_ref().or(definition.timeout.as_ref()) {
         put("timeout", json!(timeout));
     }

@@ -143,8 +143,10 @@ impl Change<'_> {
     }
 
     fn spec_members(&self, spec: i64) -> Result<Map<String, Value>, BatchError> {
-        let text: String =
-            self.db.prepare_cached("SELECT detail FROM spec WHERE id = ?1")?.query_row(params![spec], |row| row.get(0))?;
+        let text: String = self
+            .db
+            .prepare_cached("SELECT detail FROM spec WHERE id = ?1")?
+            .query_row(params![spec], |row| row.get(0))?;
         Ok(serde_json::from_str(&text)?)
     }
 

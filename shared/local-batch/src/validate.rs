@@ -1,7 +1,7 @@
 //! What Batch checks of a `SubmitJob` request before it accepts it. Source of the limits: the API reference and the
 //! service limits of AWS Batch; of the messages: AWS's own where they are publicly known.
 
-use osprey_model::request::{EvaluateOnExit, KeyValuePair, SubmitJobRequest};
+use osprey_model::request::{ContainerOverrides, EvaluateOnExit, KeyValuePair, SubmitJobRequest};
 
 use crate::error::BatchError;
 
@@ -143,14 +143,21 @@ fn dependencies(request: &SubmitJobRequest) -> Result<(), BatchError> {
 }
 
 fn overrides(request: &SubmitJobRequest) -> Result<(), BatchError> {
-    let Some(overrides) = &request.container_overrides else { return Ok(()) };
-    if overrides.command.iter().flatten().any(String::is_empty) {
-        return refuse("Container command must not contain empty strings");
-    }
-    if overrides.instance_type.is_some() {
+    if request.container_overrides.as_ref().is_some_and(|overrides| overrides.instance_type.is_some()) {
         return refuse("instanceType is only valid for multi-node parallel jobs");
     }
-    environment(overrides.environment.as_deref().unwrap_or_default())
+    all_overrides(request).try_for_each(|overrides| {
+        if overrides.command.iter().flatten().any(String::is_empty) {
+            return refuse("Container command must not contain empty strings");
+        }
+        environment(overrides.environment.as_deref().unwrap_or_default())
+    })
+}
+
+/// The overrides of the container and of every range of nodes.
+fn all_overrides(request: &SubmitJobRequest) -> impl Iterator<Item = &ContainerOverrides> {
+    let nodes = request.node_overrides.iter().flat_map(|nodes| nodes.node_property_overrides.iter().flatten());
+    request.container_overrides.iter().chain(nodes.filter_map(|range| range.container_overrides.as_ref()))
 }
 
 /// Checks the variables of a container.
@@ -253,9 +260,7 @@ pub fn tags<'a>(tags: impl ExactSizeIterator<Item = (&'a String, &'a String)>) -
 
 /// What real Batch takes and this one doesn't run yet.
 fn unsupported(request: &SubmitJobRequest) -> Result<(), BatchError> {
-    let what = if request.node_overrides.is_some() {
-        "multi-node parallel jobs"
-    } else if request.eks_properties_override.is_some() {
+    let what = if request.eks_properties_override.is_some() {
         "EKS jobs"
     } else if request.ecs_properties_override.is_some() {
         "ECS jobs of several containers"
@@ -293,8 +298,8 @@ pub fn for_queue(
 /// Why an accepted request will fail when it is about to run.
 #[must_use]
 pub fn doom(request: &SubmitJobRequest, definition_tags: usize) -> Option<String> {
-    let overrides = request.container_overrides.as_ref().and_then(|o| serde_json::to_string(o).ok());
-    if overrides.is_some_and(|text| text.chars().count() > OVERRIDES_CHARACTERS_MAX) {
+    let mut overrides = all_overrides(request).filter_map(|overrides| serde_json::to_string(overrides).ok());
+    if overrides.any(|text| text.chars().count() > OVERRIDES_CHARACTERS_MAX) {
         return Some(format!("Container Overrides length must be at most {OVERRIDES_CHARACTERS_MAX}"));
     }
     let tags = request.tags.as_ref().map_or(0, std::collections::BTreeMap::len) + definition_tags;

@@ -70,9 +70,11 @@ fn containers_have_batchs_limits() {
         overrides(json!({"environment": [{"name": "A=B", "value": "x"}]})),
         "Environment variable \"A=B\" contains invalid characters"
     );
+    let node = json!({"targetNodes": "0:", "containerOverrides": {"command": [""]}});
     assert_eq!(
-        verdict(&json!({"nodeOverrides": {"numNodes": 2}})),
-        "The local Batch does not run multi-node parallel jobs; submit a container job"
+        verdict(&json!({"nodeOverrides": {"numNodes": 2, "nodePropertyOverrides": [node]}})),
+        "Container command must not contain empty strings",
+        "nodes are containers too"
     );
 }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 use rusqlite::{Connection, TransactionBehavior};
 
 use crate::error::OpenError;
-use schema::{SCHEMA, SCHEMA_VERSION};
+use schema::{SCHEMA, SCHEMA_2, SCHEMA_VERSION};
 
 /// Other processes hold the write lock for milliseconds; a wait this long means that one of them is stuck.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(15);
@@ -73,15 +73,18 @@ impl Store {
     }
 }
 
-/// Creates the tables in a new file; answers the version of the file.
+/// Creates the tables in a new file and brings those of an older one up to date; answers the version of the file.
 fn migrate(connection: &mut Connection) -> rusqlite::Result<i64> {
     let version = |c: &Connection| c.pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0));
-    if version(connection)? == 0 {
+    if version(connection)? < SCHEMA_VERSION {
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         // Another process may have been first.
-        if version(&transaction)? == 0 {
-            transaction.execute_batch(SCHEMA)?;
-            transaction.pragma_update(None, "user_version", SCHEMA_VERSION)?;
+        let found = version(&transaction)?;
+        for (number, step) in [(1, SCHEMA), (2, SCHEMA_2)] {
+            if found < number {
+                transaction.execute_batch(step)?;
+                transaction.pragma_update(None, "user_version", number)?;
+            }
         }
         transaction.commit()?;
     }

@@ -1,7 +1,7 @@
 //! The tables. `PRAGMA user_version` holds the schema's version; a file of a newer version is refused, not touched.
 
 /// The version this code writes and knows.
-pub const SCHEMA_VERSION: i64 = 1;
+pub const SCHEMA_VERSION: i64 = 2;
 
 /// Everything of version 1. Times are virtual milliseconds since 1970 unless a name says otherwise.
 pub const SCHEMA: &str = "
@@ -89,4 +89,32 @@ CREATE TABLE share_usage (
 -- The outbox. A row stays until it is acknowledged.
 CREATE TABLE event (id INTEGER PRIMARY KEY AUTOINCREMENT, due_at INTEGER NOT NULL, body TEXT NOT NULL) STRICT;
 CREATE INDEX event_due ON event(due_at, id);
+";
+
+/// What version 2 adds: multi-node jobs, time limits of a queue's head, and environments that scale.
+pub const SCHEMA_2: &str = "
+-- A multi-node job has `nodes`, `main_node` and `node_needs` (JSON: one `[nodes, gpus, vcpus_milli, memory_mib]` a
+-- run of alike nodes); each of its nodes is a job of its own with `node`, its index.
+ALTER TABLE job ADD COLUMN nodes INTEGER;
+ALTER TABLE job ADD COLUMN main_node INTEGER;
+ALTER TABLE job ADD COLUMN node_needs TEXT;
+ALTER TABLE job ADD COLUMN node INTEGER;
+
+-- The job whose attempt must run before this one is launched: a node's main node.
+ALTER TABLE attempt ADD COLUMN waits_for INTEGER;
+
+-- Nodes from `min_nodes` on have an instance only while they are wanted; NULL when all always have one. `obtainable`
+-- is how many instances can be had at all.
+ALTER TABLE compute_environment ADD COLUMN min_nodes INTEGER;
+ALTER TABLE compute_environment ADD COLUMN scale_down_ms INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE compute_environment ADD COLUMN obtainable INTEGER;
+ALTER TABLE node ADD COLUMN up INTEGER NOT NULL DEFAULT 1;
+ALTER TABLE node ADD COLUMN idle_since INTEGER;
+
+ALTER TABLE job_queue ADD COLUMN time_limits TEXT NOT NULL DEFAULT '[]';
+
+-- The blocked head of a queue, why it is blocked, and since when it is both.
+CREATE TABLE queue_head (
+    queue TEXT PRIMARY KEY, job INTEGER NOT NULL, reason TEXT NOT NULL, since INTEGER NOT NULL
+) STRICT;
 ";

@@ -10,6 +10,7 @@ mod support;
 mod arrays;
 mod ends;
 mod events;
+mod multinode;
 mod restarts;
 mod spot;
 mod stops;

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use osprey_model::request::{ArrayProperties, JobDependency, SubmitJobRequest};
+
 use crate::support::{ending, options, shell, world};
 
 const CHECKPOINTS: &str = "trap 'echo saved; exit 0' TERM; echo ready; while :; do sleep 0.02; done";
@@ -84,4 +86,39 @@ fn calls_about_unknown_jobs_are_refused_by_name() {
     assert_eq!((error.status, error.message.as_str()), (400, "Job no-such-job not found."));
     let error = world.batch.cancel_job("no-such-job", "").unwrap_err();
     assert_eq!(error.message, "reason must be specified.");
+}
+
+#[test]
+fn a_job_that_waits_for_another_is_stopped_when_that_one_has_ended() {
+    let mut world = world("cancel-pending", 1, options(1.0));
+    let first = world.submit(&shell("exec sleep 30"));
+    let after = |script: &str, ids: &[&String]| {
+        let one = |id: &&String| JobDependency { job_id: Some((*id).clone()), kind: None };
+        SubmitJobRequest { depends_on: Some(ids.iter().map(one).collect()), ..shell(script) }
+    };
+    let cancelled = world.submit(&after("true", &[&first]));
+    let terminated = world.submit(&after("true", &[&first]));
+    let behind = world.submit(&after("true", &[&cancelled]));
+    let array = ArrayProperties { size: Some(2) };
+    let array = world.submit(&SubmitJobRequest { array_properties: Some(array), ..after("true", &[&first]) });
+    world.until_status(&array, "PENDING");
+    world.batch.cancel_job(&cancelled, "not needed").unwrap();
+    world.batch.terminate_job(&cancelled, "a later reason").unwrap();
+    world.batch.terminate_job(&terminated, "nor this").unwrap();
+    world.batch.cancel_job(&array, "nor these").unwrap();
+    world.until_status(&first, "RUNNING");
+    for (id, flag) in [(&cancelled, "isCancelled"), (&terminated, "isTerminated"), (&array, "isCancelled")] {
+        assert_eq!((&world.job(id)["status"], &world.job(id)[flag]), (&"PENDING".into(), &true.into()));
+    }
+    world.batch.terminate_job(&first, "end").unwrap();
+    for (id, reason) in [(&cancelled, "not needed"), (&terminated, "nor this"), (&array, "nor these")] {
+        assert_eq!(ending(&world.end_of(id)), format!("FAILED | - | {reason} | -"));
+    }
+    assert_eq!(ending(&world.end_of(&behind)), "FAILED | - | Dependent Job failed | -");
+    assert_eq!(ending(&world.job(&format!("{array}:1"))), "FAILED | - | nor these | -");
+    let good = world.submit(&shell("sleep 0.2"));
+    let waits = world.submit(&after("true", &[&good]));
+    world.batch.cancel_job(&waits, "changed my mind").unwrap();
+    assert_eq!(ending(&world.end_of(&waits)), "FAILED | - | changed my mind | -");
+    assert_eq!(world.status(&good), "SUCCEEDED");
 }
