@@ -5,26 +5,15 @@ use osprey_model::id::JobId;
 use osprey_model::job::{AfterStop, Budget, End, Job, JobState};
 use osprey_model::message::Action;
 use osprey_model::reason::{ReasonCode, Refusal};
+use osprey_pipeline::acted::Acted;
 use osprey_pipeline::context::Context;
 use osprey_pipeline::dead::{self, DeadKind, DeadLetter, DeadStatus};
 use osprey_pipeline::failure::Failure;
 use osprey_pipeline::repository::{self, Change, Changed, Loaded};
 use osprey_pipeline::{dependents, dispatch, key, redrive, stop};
 use osprey_ports::{Expect, ReceivedMessage, StoreError, Write};
-use serde::Serialize;
 
 use crate::handle::Ports;
-
-/// What became of an action.
-#[derive(Clone, Debug, Serialize)]
-struct Outcome<'a> {
-    action: &'a Action,
-    sender: &'a str,
-    at: i64,
-    /// One sentence.
-    done: Option<&'a str>,
-    refusal: Option<&'a Refusal>,
-}
 
 /// A change that an action makes, and the sentence that says so.
 type Planned = Result<(Change, String), Refusal>;
@@ -77,7 +66,7 @@ async fn on_job<P: Ports>(
     let now = ports.now().as_millisecond();
     let changed = repository::change(ports, ctx.settings, id, |job| {
         let (mut change, done) = plan(job, action, now).ok()?;
-        change.with.push(outcome(message, action, now, Ok(&done)));
+        change.with.extend(kept(message, action, Some(id), now, Ok(done)));
         Some(change)
     })
     .await?;
@@ -85,9 +74,9 @@ async fn on_job<P: Ports>(
         Changed::Written { after, .. } => follow(ctx, ports, &after).await,
         Changed::Unchanged(job) => match plan(&job, action, now) {
             Ok(_) => Err(Failure::Contended(id)),
-            Err(refusal) => refuse(ports, message, action, &refusal, now).await,
+            Err(refusal) => refuse(ports, kept(message, action, Some(id), now, Err(refusal))).await,
         },
-        Changed::Missing => refuse(ports, message, action, &unknown(id), now).await,
+        Changed::Missing => refuse(ports, kept(message, action, None, now, Err(unknown(id)))).await,
     }
 }
 
@@ -95,23 +84,24 @@ fn unknown(id: JobId) -> Refusal {
     Refusal::new(ReasonCode::UnknownJob, format!("there is no job `{id}`; `osprey jobs` lists those that there are"))
 }
 
-fn outcome(message: &ReceivedMessage, action: &Action, at: i64, result: Result<&str, &Refusal>) -> Write {
+/// The writes that keep what became of an action, also with its job where there is one.
+fn kept(
+    message: &ReceivedMessage,
+    action: &Action,
+    job: Option<JobId>,
+    at: i64,
+    result: Result<String, Refusal>,
+) -> Vec<Write> {
     let (done, refusal) = match result {
         Ok(done) => (Some(done), None),
         Err(refusal) => (None, Some(refusal)),
     };
-    let outcome = Outcome { action, sender: &message.sender, at, done, refusal };
-    repository::create(key::action(&message.id), repository::json(&outcome))
+    let sender = message.sender.clone();
+    Acted { action: action.clone(), sender, at, done, refusal }.writes(&message.id, job)
 }
 
-async fn refuse<P: Ports>(
-    ports: &P,
-    message: &ReceivedMessage,
-    action: &Action,
-    refusal: &Refusal,
-    now: i64,
-) -> Result<(), Failure> {
-    match ports.write_items(&[outcome(message, action, now, Err(refusal))]).await {
+async fn refuse<P: Ports>(ports: &P, kept: Vec<Write>) -> Result<(), Failure> {
+    match ports.write_items(&kept).await {
         Ok(()) | Err(StoreError::Conflict { .. }) => Ok(()),
         Err(error) => Err(error.into()),
     }
@@ -126,6 +116,14 @@ async fn follow<P: Ports>(ctx: &Context<'_>, ports: &P, job: &Job) -> Result<(),
         state if state.is_final() => dependents::look(ctx, ports, job.id).await,
         _ => Ok(()),
     }
+}
+
+/// What an action would do to a job in the state it is in now: the sentence that says so.
+///
+/// # Errors
+/// Why it would be refused.
+pub fn preview(job: &Job, action: &Action, now: i64) -> Result<String, Refusal> {
+    plan(job, action, now).map(|(_, done)| done)
 }
 
 /// What an action does to a job in the state it is in.
@@ -235,11 +233,14 @@ async fn letter<P: Ports>(
     let Some((letter, version)) = found else {
         let sentence =
             format!("there is no dead letter `{given}`; `osprey dead-letters list` shows those that there are");
-        return refuse(ports, message, action, &Refusal::new(ReasonCode::UnknownJob, sentence), now).await;
+        return refuse(ports, kept(message, action, None, now, Err(Refusal::new(ReasonCode::UnknownJob, sentence))))
+            .await;
     };
+    let job = matches!(letter.kind, DeadKind::Job { .. }).then_some(letter.id);
+    let refused = |refusal| refuse(ports, kept(message, action, job, now, Err(refusal)));
     if letter.status == DeadStatus::Discarded {
         let sentence = format!("dead letter `{given}` was discarded");
-        return refuse(ports, message, action, &Refusal::new(ReasonCode::WrongState, sentence), now).await;
+        return refused(Refusal::new(ReasonCode::WrongState, sentence)).await;
     }
     if redrive::is_elsewhere(ports, &letter).await? {
         redrive::arrived(ports, letter.id).await?;
@@ -247,19 +248,19 @@ async fn letter<P: Ports>(
     }
     if letter.arrived {
         let sentence = format!("dead letter `{given}` was sent through again, and what came of it is recorded");
-        return refuse(ports, message, action, &Refusal::new(ReasonCode::WrongState, sentence), now).await;
+        return refused(Refusal::new(ReasonCode::WrongState, sentence)).await;
     }
     let redrive = matches!(action, Action::RedriveDeadLetter { .. });
     let next = if redrive { letter.redriven(now) } else { DeadLetter { status: DeadStatus::Discarded, ..letter } };
     let done = if redrive { "sent through again" } else { "discarded" };
     let mut writes = vec![Write::Put { item: next.item(), expect: Expect::Version(version) }];
-    if redrive && matches!(next.kind, DeadKind::Job { .. }) {
+    if redrive && job.is_some() {
         match restart(ctx, ports, next.id, now).await? {
             Ok(write) => writes.push(write),
-            Err(refusal) => return refuse(ports, message, action, &refusal, now).await,
+            Err(refusal) => return refused(refusal).await,
         }
     }
-    writes.push(outcome(message, action, now, Ok(done)));
+    writes.extend(kept(message, action, job, now, Ok(done.to_owned())));
     ports.write_items(&writes).await?;
     if redrive { after_redrive(ctx, ports, &next).await } else { Ok(()) }
 }

@@ -7,8 +7,8 @@ use osprey_model::reason::{ReasonCode, Refusal};
 use osprey_model::request::SubmitJobRequest;
 use osprey_pipeline::context::Context;
 use osprey_pipeline::dependents::{self, Dependency, On, Standing};
-use osprey_pipeline::failure::Failure;
 use osprey_pipeline::derive;
+use osprey_pipeline::failure::Failure;
 
 use crate::handle::Ports;
 
@@ -40,8 +40,12 @@ pub async fn dependencies<P: Ports>(
     for given in ids {
         one(ctx, ports, given, id, &mut door).await?;
     }
-    if door.refusals.is_empty() && door.waits && dependents::closes_cycle(ports, id, &door.dependencies).await? {
-        door.refusals.push(Refusal::new(ReasonCode::DependencyCycle, dependents::cycle(id)));
+    if door.refusals.is_empty()
+        && door.waits
+        && let Some(circle) = dependents::circle(ports, id, &door.dependencies).await?
+    {
+        let sentence = dependents::cycle(&request.job_name, &dependents::names(ports, &circle).await?);
+        door.refusals.push(Refusal::new(ReasonCode::DependencyCycle, sentence));
     }
     Ok(door)
 }

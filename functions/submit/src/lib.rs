@@ -10,4 +10,5 @@ mod handle;
 mod intake;
 mod wake;
 
+pub use action::preview;
 pub use handle::{Ports, handle};

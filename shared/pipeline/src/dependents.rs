@@ -5,11 +5,11 @@
 //! that: whichever of "the parent ended" and "the edge was written" comes later sees the other. `watch` looks again
 //! at every waiting job from time to time all the same.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 use osprey_model::event::BatchStatus;
 use osprey_model::id::{BatchJobId, JobId};
-use osprey_model::job::{End, Job, JobState};
+use osprey_model::job::{End, Job, JobState, cut};
 use osprey_model::reason::ReasonCode;
 use osprey_ports::{Clock, DescribeJobs, GetItem, QueryItems, SendMessage, SortQuery, WriteItems};
 use serde::{Deserialize, Serialize};
@@ -25,6 +25,10 @@ const CASCADE_MAX: usize = 2000;
 /// Most jobs that the search for a cycle visits; a larger web of jobs that were all announced before they came is
 /// taken to have none.
 const CYCLE_JOBS_MAX: usize = 1000;
+/// Most jobs of a circle that its sentence names beside the one that is refused; the sentence has to fit the state item.
+const CYCLE_NAMES_MAX: usize = 3;
+/// Most characters of each name there.
+const CYCLE_NAME_CHARS_MAX: usize = 14;
 
 /// What looking at dependents calls.
 pub trait Ports: GetItem + QueryItems + WriteItems + DescribeJobs + SendMessage + Clock + Sync {}
@@ -164,8 +168,11 @@ async fn check_one<P: Ports>(ctx: &Context<'_>, ports: &P, id: JobId) -> Result<
     let patient = now < loaded.job.created_at.saturating_add(ctx.settings.unknown_dependency_ms);
     let mut outlook = outlook(&standings, patient);
     // Two jobs that came at the same time didn't see each other at the door.
-    if outlook == Outlook::Waits && closes_cycle(ports, id, &dependencies).await? {
-        outlook = Outlook::Over(JobState::Refused, End::new(ReasonCode::DependencyCycle, &cycle(id)));
+    if outlook == Outlook::Waits
+        && let Some(circle) = circle(ports, id, &dependencies).await?
+    {
+        let sentence = cycle(&loaded.job.name, &names(ports, &circle).await?);
+        outlook = Outlook::Over(JobState::Refused, End::new(ReasonCode::DependencyCycle, &sentence));
     }
     let changed = repository::change(ports, ctx.settings, id, |job| moved(job, &outlook, now)).await?;
     let Changed::Written { after, .. } = changed else { return Ok(false) };
@@ -175,35 +182,71 @@ async fn check_one<P: Ports>(ctx: &Context<'_>, ports: &P, id: JobId) -> Result<
     Ok(after.state.is_final())
 }
 
-/// The sentence for a job that waits for itself through others.
+/// The sentence for a job that waits for itself through others, whose names are given in their order.
 #[must_use]
-pub fn cycle(id: JobId) -> String {
-    format!("the jobs in `dependsOn` wait, directly or through others, for this job (`{id}`); break the circle")
+pub fn cycle(name: &str, others: &[String]) -> String {
+    let shown = |name: &str| format!("`{}`", cut(name, CYCLE_NAME_CHARS_MAX));
+    let mut names: Vec<String> = others.iter().map(|name| shown(name)).collect();
+    if names.len() > CYCLE_NAMES_MAX {
+        let left_out = names.len() - (CYCLE_NAMES_MAX - 1);
+        names.splice(CYCLE_NAMES_MAX - 2..names.len() - 1, [format!("{left_out} more")]);
+    }
+    let name = shown(name);
+    format!(
+        "jobs wait for each other in a circle: {name} → {} → {name}; leave one out of `dependsOn`",
+        names.join(" → ")
+    )
 }
 
-/// Whether one of the jobs that a job depends on waits for it. Only a job that was announced before it came can close
-/// a circle: everything else it depends on is older than it.
+/// The names of jobs; the id of one that isn't on record.
 ///
 /// # Errors
 /// When the store fails.
-pub async fn closes_cycle<P>(ports: &P, id: JobId, dependencies: &[Dependency]) -> Result<bool, Failure>
+pub async fn names<P: GetItem + Sync>(ports: &P, ids: &[JobId]) -> Result<Vec<String>, Failure> {
+    let mut names = Vec::new();
+    for id in ids {
+        let loaded = repository::load(ports, *id).await?;
+        names.push(loaded.map_or_else(|| id.to_string(), |loaded| loaded.job.name));
+    }
+    Ok(names)
+}
+
+/// The jobs through which a job waits for itself, from the one that it names to the one that names it; `None` when it
+/// doesn't. Only a job that was announced before it came can close a circle: everything else it depends on is older
+/// than it.
+///
+/// # Errors
+/// When the store fails.
+pub async fn circle<P>(ports: &P, id: JobId, dependencies: &[Dependency]) -> Result<Option<Vec<JobId>>, Failure>
 where
     P: GetItem + QueryItems + Sync,
 {
     if !is_awaited(ports, id).await? {
-        return Ok(false);
+        return Ok(None);
     }
-    let mut seen: BTreeSet<JobId> = BTreeSet::new();
-    let mut ahead: VecDeque<JobId> = dependencies.iter().filter_map(Dependency::job).collect();
-    while let Some(parent) = ahead.pop_front() {
+    // Who waits for a job, as far as the search has come from `id`.
+    let mut waits_for: BTreeMap<JobId, JobId> = BTreeMap::new();
+    let mut ahead: VecDeque<(JobId, JobId)> =
+        dependencies.iter().filter_map(Dependency::job).map(|parent| (id, parent)).collect();
+    while let Some((child, parent)) = ahead.pop_front() {
         if parent == id {
-            return Ok(true);
+            return Ok(Some(way_back(&waits_for, id, child)));
         }
-        if seen.len() < CYCLE_JOBS_MAX && seen.insert(parent) {
-            ahead.extend(self::dependencies(ports, parent).await?.iter().filter_map(Dependency::job));
+        if waits_for.len() < CYCLE_JOBS_MAX && !waits_for.contains_key(&parent) {
+            waits_for.insert(parent, child);
+            let further = self::dependencies(ports, parent).await?;
+            ahead.extend(further.iter().filter_map(Dependency::job).map(|next| (parent, next)));
         }
     }
-    Ok(false)
+    Ok(None)
+}
+
+/// The jobs behind `id` up to `last`.
+fn way_back(waits_for: &BTreeMap<JobId, JobId>, id: JobId, last: JobId) -> Vec<JobId> {
+    let mut way: Vec<JobId> =
+        std::iter::successors(Some(last), |job| waits_for.get(job).copied()).take_while(|job| *job != id).collect();
+    way.reverse();
+    way
 }
 
 async fn is_awaited<P: QueryItems + Sync>(ports: &P, id: JobId) -> Result<bool, Failure> {
@@ -296,4 +339,22 @@ pub async fn of_batch<P: Ports>(
         _ => Standing::Pending,
     };
     Ok((On::Batch(id.clone()), standing))
+}
+
+#[cfg(test)]
+mod tests {
+    use osprey_model::job::STATE_REASON_CHARS_MAX;
+
+    use super::*;
+
+    #[test]
+    fn a_circle_is_told_by_name_and_fits_the_state_item() {
+        let names = |count: usize| (0..count).map(|n| format!("{n}{}", "x".repeat(100))).collect::<Vec<_>>();
+        let short = cycle("a", &["b".to_owned(), "c".to_owned()]);
+        assert_eq!(short, "jobs wait for each other in a circle: `a` → `b` → `c` → `a`; leave one out of `dependsOn`");
+        let long = cycle(&"n".repeat(128), &names(900));
+        assert!(long.contains("→ 898 more →"), "{long}");
+        assert!(long.chars().count() <= STATE_REASON_CHARS_MAX, "{} {long}", long.chars().count());
+        assert!(cycle(&"n".repeat(128), &names(3)).chars().count() <= STATE_REASON_CHARS_MAX);
+    }
 }

@@ -9,6 +9,7 @@
 //! | | `ATTEMPT#nnnn` | an attempt that ended |
 //! | | `CHILD#id` | a job that depends on it |
 //! | | `DUPLICATE#message` | another message for the same job |
+//! | | `ACTION#message` | an action on it, and what became of it |
 //! | | `EXTRA#batch-id` | a second Batch job for one attempt, stopped |
 //! | `BATCH#id` | `JOB` | whose attempt a Batch job is |
 //! | `ACTION#message` | `OUTCOME` | what became of an action |
@@ -30,6 +31,8 @@ pub const ATTEMPT: &str = "ATTEMPT#";
 pub const CHILD: &str = "CHILD#";
 /// Start of the sort keys of other messages for the same job.
 pub const DUPLICATE: &str = "DUPLICATE#";
+/// Start of the sort keys of actions on a job.
+pub const ACTION: &str = "ACTION#";
 /// Start of the sort keys of second Batch jobs.
 pub const EXTRA: &str = "EXTRA#";
 /// Partition of the listing of jobs.
@@ -79,6 +82,12 @@ pub fn child(parent: JobId, child: JobId) -> Key {
 #[must_use]
 pub fn duplicate(id: JobId, message: &MessageId) -> Key {
     Key::new(job_partition(id), format!("{DUPLICATE}{message}"))
+}
+
+/// An action on a job, and what became of it.
+#[must_use]
+pub fn acted(id: JobId, message: &MessageId) -> Key {
+    Key::new(job_partition(id), format!("{ACTION}{message}"))
 }
 
 /// A second Batch job for one attempt.

@@ -4,6 +4,7 @@
 //! after a claim. Start with [`dispatch`] (a queued job becomes a Batch job) and [`apply`] (an event moves it on).
 //! Nothing here reads a clock except through the [`osprey_ports::Clock`] port, right before Batch is called.
 
+pub mod acted;
 pub mod apply;
 pub mod context;
 pub mod dead;

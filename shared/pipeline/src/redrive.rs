@@ -78,7 +78,7 @@ pub async fn arrived<P: GetItem + WriteItems + Sync>(ports: &P, id: JobId) -> Re
     change(ports, id, |letter| {
         // A job has the id of its message when nobody chose one, and may be a dead letter of its own by now.
         let is_awaited = matches!(letter.kind, DeadKind::Message { .. }) && !letter.arrived;
-        is_awaited.then(|| DeadLetter { status: DeadStatus::Redriven, arrived: true, ..letter })
+        is_awaited.then_some(DeadLetter { status: DeadStatus::Redriven, arrived: true, ..letter })
     })
     .await
 }

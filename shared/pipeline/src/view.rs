@@ -5,6 +5,7 @@ use osprey_model::id::JobId;
 use osprey_model::job::{Attempt, Job};
 use osprey_ports::{GetItem, Index, IndexQuery, QueryIndex, QueryItems};
 
+use crate::acted::Acted;
 use crate::dead::{self, DeadLetter};
 use crate::dependents::{self, Dependency};
 use crate::failure::Failure;
@@ -25,6 +26,8 @@ pub struct JobView {
     pub dependencies: Vec<Dependency>,
     /// Attempts that ended, oldest first.
     pub attempts: Vec<Attempt>,
+    /// Actions on it, oldest first.
+    pub actions: Vec<Acted>,
     /// Second Batch jobs that were stopped.
     pub extras: Vec<Extra>,
     /// Other messages for the same job.
@@ -43,6 +46,8 @@ where
     let partition = key::job_partition(id);
     let record = record::read(ports, partition.clone()).await?;
     let decisions: Vec<Decision> = rows(ports, &partition, key::DECISION).await?;
+    let mut actions: Vec<Acted> = rows(ports, &partition, key::ACTION).await?;
+    actions.sort_by_key(|acted| acted.at);
     let decision = decisions.into_iter().next_back().or_else(|| record.as_ref().and_then(|r| r.decision.clone()));
     Ok(Some(JobView {
         job: loaded.job,
@@ -50,6 +55,7 @@ where
         record,
         dependencies: dependents::dependencies(ports, id).await?,
         attempts: rows(ports, &partition, key::ATTEMPT).await?,
+        actions,
         extras: rows(ports, &partition, key::EXTRA).await?,
         duplicates: repository::all(ports, partition, key::DUPLICATE).await?.len(),
     }))
