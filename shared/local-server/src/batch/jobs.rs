@@ -6,7 +6,7 @@ use osprey_model::request::SubmitJobRequest;
 use serde_json::{Value, json};
 
 use super::{Input, Members as _};
-use crate::failure::{Failure, Protocol};
+use crate::failure::Failure;
 use crate::service::Service;
 
 /// Most jobs of one bulk call.
@@ -24,14 +24,14 @@ pub fn describe(service: &Service, input: &Input) -> Result<Value, Failure> {
 }
 
 pub fn list(service: &Service, input: &Input) -> Result<Value, Failure> {
-    if input.contains_key("multiNodeJobId") {
-        return Err(Failure::unsupported(Protocol::Batch, "multi-node parallel jobs"));
+    if input.contains_key("arrayJobId") && input.contains_key("multiNodeJobId") {
+        return Err(Failure::client("Exactly one of jobQueue, arrayJobId and multiNodeJobId must be specified"));
     }
     let owned = |name: &str| input.text(name).map(str::to_owned);
     let filters = input.get("filters").and_then(Value::as_array);
     let request = ListJobsRequest {
         job_queue: owned("jobQueue"),
-        array_job_id: owned("arrayJobId"),
+        array_job_id: owned("arrayJobId").or_else(|| owned("multiNodeJobId")),
         job_status: owned("jobStatus"),
         filters: filters.into_iter().flatten().filter_map(Value::as_object).map(filter).collect(),
         max_results: input.number("maxResults"),
