@@ -46,7 +46,7 @@ bad("CreateComputeEnvironment: without a type",
     lambda: loose_batch.create_compute_environment(computeEnvironmentName="x"), "ClientException", "type must be specified.")
 good("DescribeComputeEnvironments: by name",
      lambda: batch.describe_compute_environments(computeEnvironments=["clients"]),
-     lambda r: [e["computeResources"] for e in r["computeEnvironments"]] == [RESOURCES]
+     lambda r: [e["computeResources"] for e in r["computeEnvironments"]] == [{**RESOURCES, "desiredvCpus": 0}]
      and r["computeEnvironments"][0]["status"] == "VALID" and r["computeEnvironments"][0]["serviceRole"] == "role")
 good("DescribeComputeEnvironments: an unknown one is left out",
      lambda: batch.describe_compute_environments(computeEnvironments=["none"]), lambda r: r["computeEnvironments"] == [])
@@ -59,7 +59,7 @@ good("UpdateComputeEnvironment: other numbers and security groups",
      lambda r: r["computeEnvironmentName"] == "clients")
 good("DescribeComputeEnvironments: after the update",
      lambda: batch.describe_compute_environments(computeEnvironments=[arn("compute-environment/clients")]),
-     lambda r: r["computeEnvironments"][0]["computeResources"] == {**RESOURCES, "maxvCpus": 16, "securityGroupIds": ["sg-2"]})
+     lambda r: r["computeEnvironments"][0]["computeResources"] == {**RESOURCES, "maxvCpus": 16, "securityGroupIds": ["sg-2"], "desiredvCpus": 0})
 bad("UpdateComputeEnvironment: an unknown one",
     lambda: batch.update_compute_environment(computeEnvironment="none", state="DISABLED"),
     "ClientException", "none does not exist", kind=REFUSED)

@@ -1,7 +1,9 @@
 //! Compute environments: a maximum of vCPUs and instance types on AWS, nodes with GPU slots here.
 
 use osprey_local_batch::arn::name_of;
-use osprey_local_batch::{ComputeEnvironment, ComputeEnvironmentRequest, ComputeEnvironmentUpdate, EnvironmentKind};
+use osprey_local_batch::{
+    ComputeEnvironment, ComputeEnvironmentRequest, ComputeEnvironmentUpdate, EnvironmentKind, Scaling,
+};
 use serde_json::{Map, Value, json};
 
 use super::instances::{self, Instance};
@@ -25,7 +27,8 @@ pub fn create(service: &Service, input: &Input) -> Result<Value, Failure> {
     refuse_others(input)?;
     let resources = input.get("computeResources").and_then(Value::as_object);
     let resources = resources.ok_or_else(|| Failure::client("computeResources must be specified for type MANAGED"))?;
-    let (nodes, node) = shape(resources)?;
+    let (nodes, node) = shape(resources, None)?;
+    let scaling = scaling(resources, nodes, node.vcpus)?;
     let request = ComputeEnvironmentRequest {
         compute_environment_name: name.to_owned(),
         kind: kind(resources)?.unwrap_or_default(),
@@ -40,6 +43,7 @@ pub fn create(service: &Service, input: &Input) -> Result<Value, Failure> {
         return Err(Failure::client(format!("At most {ENVIRONMENTS_MAX} compute environments can be created")));
     }
     let arn = service.batch().create_compute_environment(&request)?;
+    service.batch().set_scaling(&arn, Some(scaling))?;
     kept::write(service, KIND, name, &beyond(input))?;
     Ok(json!({ "computeEnvironmentName": name, "computeEnvironmentArn": arn }))
 }
@@ -58,15 +62,19 @@ pub fn update(service: &Service, input: &Input) -> Result<Value, Failure> {
     }
     let mut update =
         ComputeEnvironmentUpdate { state: word(input, "state", &STATES)?, ..ComputeEnvironmentUpdate::default() };
+    let mut scaled = None;
     if input.contains_key("computeResources") {
-        let (nodes, node) = shape(&resources)?;
-        let is_described = resources.contains_key("instanceTypes");
+        let (nodes, node) = shape(&resources, Some(known))?;
+        scaled = Some(scaling(&resources, nodes, node.vcpus)?);
         update.nodes = Some(nodes);
-        update.gpus_per_node = is_described.then_some(node.gpus);
-        update.vcpus_per_node = is_described.then_some(node.vcpus);
-        update.memory_mib_per_node = is_described.then_some(node.memory_mib);
+        update.gpus_per_node = Some(node.gpus);
+        update.vcpus_per_node = Some(node.vcpus);
+        update.memory_mib_per_node = Some(node.memory_mib);
     }
     let arn = service.batch().update_compute_environment(asked, &update)?;
+    if let Some(scaling) = scaled {
+        service.batch().set_scaling(&arn, Some(scaling))?;
+    }
     kept::write(service, KIND, name, &body)?;
     Ok(json!({ "computeEnvironmentName": name_of(&arn), "computeEnvironmentArn": arn }))
 }
@@ -94,6 +102,9 @@ fn seen(service: &Service, one: &ComputeEnvironment) -> Result<Value, Failure> {
     put("containerOrchestrationType", json!("ECS"));
     put("updatePolicy", json!({ "terminateJobsOnUpdate": false, "jobExecutionTimeoutMinutes": 30 }));
     kept::merge(&mut members, resources_of(service, one)?);
+    let desired =
+        json!({ "computeResources": { "desiredvCpus": one.desired_nodes.saturating_mul(one.vcpus_per_node) } });
+    kept::merge(&mut members, desired.as_object().cloned().unwrap_or_default());
     Ok(Value::Object(members))
 }
 
@@ -134,8 +145,9 @@ fn kind(resources: &Input) -> Result<Option<EnvironmentKind>, Failure> {
     }
 }
 
-/// Nodes and what each has. Everything that the environment may grow to is there.
-fn shape(resources: &Input) -> Result<(u32, Instance), Failure> {
+/// Nodes and what each has: what its instance types say, else what it has already. Everything that the environment may
+/// grow to is there.
+fn shape(resources: &Input, known: Option<&ComputeEnvironment>) -> Result<(u32, Instance), Failure> {
     let number = |name: &str| resources.number(name).map(u32::try_from).transpose();
     let (min, max, desired) = match (number("minvCpus"), number("maxvCpus"), number("desiredvCpus")) {
         (Ok(min), Ok(max), Ok(desired)) => (min.unwrap_or(0), max.unwrap_or(0), desired),
@@ -146,6 +158,30 @@ fn shape(resources: &Input) -> Result<(u32, Instance), Failure> {
         let message = format!("desiredvCpus {desired} must be between minvCpus {min} and maxvCpus {max}");
         return Err(Failure::client(message));
     }
-    let node = instances::node(&resources.texts("instanceTypes"), max);
+    let types = resources.texts("instanceTypes");
+    let node = match known.filter(|_| types.is_empty()) {
+        Some(known) => Instance {
+            vcpus: known.vcpus_per_node.max(1),
+            memory_mib: known.memory_mib_per_node,
+            gpus: known.gpus_per_node,
+        },
+        None => instances::node(&types, max),
+    };
     Ok(((max / node.vcpus).clamp(1, NODES_MAX), node))
+}
+
+/// How it scales: nodes for `minvCpus` stay up, others stop when they have been idle for a while.
+fn scaling(resources: &Input, nodes: u32, vcpus_per_node: u32) -> Result<Scaling, Failure> {
+    let min = resources.number("minvCpus").and_then(|min| u32::try_from(min).ok()).unwrap_or(0);
+    let mut scaling = Scaling { min_nodes: min.div_ceil(vcpus_per_node.max(1)).min(nodes), ..Scaling::default() };
+    let policy = resources.get("scalingPolicy").and_then(Value::as_object);
+    match policy.and_then(|policy| policy.number("minScaleDownDelayMinutes")) {
+        None | Some(0) => {}
+        Some(minutes @ 20..=10_080) => scaling.scale_down_delay_ms = minutes * 60_000,
+        Some(minutes) => {
+            let message = format!("minScaleDownDelayMinutes must be between 20 and 10080, got {minutes}");
+            return Err(Failure::client(message));
+        }
+    }
+    Ok(scaling)
 }

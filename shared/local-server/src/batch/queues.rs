@@ -3,29 +3,23 @@
 use std::collections::BTreeMap;
 
 use osprey_local_batch::arn::name_of;
-use osprey_local_batch::{ComputeEnvironmentOrder, JobQueue, JobQueueRequest, JobQueueUpdate, State};
-use serde_json::{Map, Value, json};
+use osprey_local_batch::head::{LIMIT_REASONS, LIMIT_SECONDS_MAX, LIMIT_SECONDS_MIN};
+use osprey_local_batch::{
+    ComputeEnvironmentOrder, JobQueue, JobQueueRequest, JobQueueUpdate, JobStateTimeLimit, State,
+};
+use serde_json::{Value, json};
 
 use super::{Input, Members as _, kept, word};
 use crate::failure::{Failure, Protocol};
 use crate::page;
 use crate::service::Service;
 
-const KIND: &str = "job-queue";
 /// Most queues of a page.
 const PAGE_MAX: usize = 100;
 /// Most queues of an account and region.
 const QUEUES_MAX: usize = 50;
 /// Words for whether something takes new work.
 pub const STATES: [(&str, State); 2] = [("ENABLED", State::Enabled), ("DISABLED", State::Disabled)];
-/// What a time limit may be about.
-const LIMIT_REASONS: [&str; 4] = [
-    "MISCONFIGURATION:COMPUTE_ENVIRONMENT_MAX_RESOURCE",
-    "MISCONFIGURATION:JOB_RESOURCE_REQUIREMENT",
-    "CAPACITY:INSUFFICIENT_INSTANCE_CAPACITY",
-    "MISCONFIGURATION:SERVICE_ROLE_PERMISSIONS",
-];
-
 pub fn create(service: &Service, input: &Input) -> Result<Value, Failure> {
     refuse_services(input)?;
     let name = input.text("jobQueueName").unwrap_or_default();
@@ -37,12 +31,14 @@ pub fn create(service: &Service, input: &Input) -> Result<Value, Failure> {
         compute_environment_order: order(input).unwrap_or_default(),
         tags: tags(input),
     };
-    check_limits(input)?;
+    let limits = limits(input)?;
     if service.batch().describe_job_queues(&[])?.len() >= QUEUES_MAX {
         return Err(Failure::client(format!("At most {QUEUES_MAX} job queues can be created")));
     }
     let arn = service.batch().create_job_queue(&request)?;
-    keep_limits(service, name, input)?;
+    if let Some(limits) = limits {
+        service.batch().set_time_limits(name, &limits)?;
+    }
     Ok(json!({ "jobQueueName": name, "jobQueueArn": arn }))
 }
 
@@ -55,26 +51,26 @@ pub fn update(service: &Service, input: &Input) -> Result<Value, Failure> {
         scheduling_policy: input.text("schedulingPolicyArn").map(str::to_owned),
         compute_environment_order: order(input),
     };
-    check_limits(input)?;
+    let limits = limits(input)?;
     let arn = service.batch().update_job_queue(asked, &update)?;
-    keep_limits(service, name_of(&arn), input)?;
+    if let Some(limits) = limits {
+        service.batch().set_time_limits(&arn, &limits)?;
+    }
     Ok(json!({ "jobQueueName": name_of(&arn), "jobQueueArn": arn }))
 }
 
 pub fn describe(service: &Service, input: &Input) -> Result<Value, Failure> {
     let all = service.batch().describe_job_queues(&input.texts("jobQueues"))?;
     let (part, next) = page::cut(all, input.page(), PAGE_MAX)?;
-    let queues = part.iter().map(|queue| seen(service, queue)).collect::<Result<Vec<_>, _>>()?;
+    let queues = part.iter().map(seen).collect::<Result<Vec<_>, _>>()?;
     Ok(kept::listed("jobQueues", &queues, next))
 }
 
-fn seen(service: &Service, queue: &JobQueue) -> Result<Value, Failure> {
+fn seen(queue: &JobQueue) -> Result<Value, Failure> {
     let mut value = serde_json::to_value(queue)?;
     if let Some(members) = value.as_object_mut() {
         members.insert("statusReason".to_owned(), json!("JobQueue Healthy"));
         members.insert("jobQueueType".to_owned(), json!("ECS"));
-        members.entry("jobStateTimeLimitActions").or_insert_with(|| json!([]));
-        kept::merge(members, kept::read(service, KIND, &queue.job_queue_name)?);
     }
     Ok(value)
 }
@@ -104,9 +100,11 @@ pub fn tags(input: &Input) -> BTreeMap<String, String> {
     tags.into_iter().flatten().filter_map(text).collect()
 }
 
-fn check_limits(input: &Input) -> Result<(), Failure> {
-    let limits = input.get("jobStateTimeLimitActions").and_then(Value::as_array);
-    limits.into_iter().flatten().filter_map(Value::as_object).try_for_each(check_limit)
+/// The time limits of a request, checked before anything is changed.
+fn limits(input: &Input) -> Result<Option<Vec<JobStateTimeLimit>>, Failure> {
+    let Some(given) = input.get("jobStateTimeLimitActions") else { return Ok(None) };
+    given.as_array().into_iter().flatten().filter_map(Value::as_object).try_for_each(check_limit)?;
+    Ok(Some(serde_json::from_value(given.clone())?))
 }
 
 fn check_limit(limit: &Input) -> Result<(), Failure> {
@@ -117,17 +115,9 @@ fn check_limit(limit: &Input) -> Result<(), Failure> {
     }
     word(limit, "state", &[("RUNNABLE", ())])?;
     word(limit, "action", &[("CANCEL", ())])?;
-    match limit.number("maxTimeSeconds") {
-        Some(600..=86_400) => Ok(()),
-        other => {
-            let given = other.unwrap_or_default();
-            Err(Failure::client(format!("maxTimeSeconds must be between 600 and 86400, got {given}")))
-        }
+    let (min, max) = (LIMIT_SECONDS_MIN, LIMIT_SECONDS_MAX);
+    match limit.number("maxTimeSeconds").unwrap_or_default() {
+        given if (min..=max).contains(&given) => Ok(()),
+        given => Err(Failure::client(format!("maxTimeSeconds must be between {min} and {max}, got {given}"))),
     }
-}
-
-fn keep_limits(service: &Service, name: &str, input: &Input) -> Result<(), Failure> {
-    let Some(limits) = input.get("jobStateTimeLimitActions") else { return Ok(()) };
-    let body = Map::from_iter([("jobStateTimeLimitActions".to_owned(), limits.clone())]);
-    kept::write(service, KIND, name, &body)
 }

@@ -90,7 +90,7 @@ fn environments_keep_what_was_said_of_them_and_become_nodes() {
     let one = &seen["computeEnvironments"][0];
     assert_eq!((&one["state"], &one["status"], &one["type"]), (&json!("DISABLED"), &json!("VALID"), &json!("MANAGED")));
     let want = json!({"type": "EC2", "minvCpus": 0, "maxvCpus": 96, "instanceTypes": ["p4d.24xlarge"],
-        "subnets": ["subnet-1"], "instanceRole": "ecsInstanceRole", "securityGroupIds": ["sg-1"]});
+        "subnets": ["subnet-1"], "instanceRole": "ecsInstanceRole", "securityGroupIds": ["sg-1"], "desiredvCpus": 0});
     assert_eq!(one["computeResources"], want);
     assert_eq!(bench.world.batch().describe_nodes().unwrap().iter().filter(|node| node.open).count(), 0);
 }
@@ -158,7 +158,7 @@ fn policies_are_listed_described_and_changed() {
     assert_eq!(unknown, "400 ClientException: none does not exist");
     let overlapping = json!({"name": "x", "fairsharePolicy": {"shareDistribution":
         [{"shareIdentifier": "a*"}, {"shareIdentifier": "ab"}]}});
-    let want = "400 ClientException: shareIdentifiers a* and ab must not overlap";
+    let want = "400 ClientException: share identifiers must not overlap: a* and ab";
     assert_eq!(bench.batch("createschedulingpolicy", &overlapping), Err(want.to_owned()));
 }
 

@@ -114,7 +114,7 @@ impl Bench {
         let names: Vec<&str> = headers.iter().map(|(name, _)| name.as_str()).collect();
         let names = names.join(";");
         let service = if target.is_some() { "sqs" } else { "batch" };
-        let scope = Scope { day: &time[..8], region: "us-east-1", service };
+        let scope = Scope { day: time.split('T').next().unwrap(), region: "us-east-1", service };
         let signable = Signable { method, path, query, headers: headers.clone(), payload: sign::sha256(body) };
         let text = sign::string_to_sign(&time, &scope, &sign::canonical_request(&signable));
         let signature = sign::signature(&self.key.secret, &scope, &text);
