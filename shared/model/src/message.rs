@@ -3,6 +3,7 @@
 //! A body is *malformed* when it is no JSON object at all: nobody can say which job it meant, so it becomes a dead
 //! letter. An object that is no valid request is *refused*: its sender is told every fault, each with its path.
 
+mod fault;
 mod json;
 mod path;
 mod schema;
@@ -23,6 +24,7 @@ use schema::{ACTIONS, SUBMIT_JOB};
 use shape::{Faults, Member, Walk};
 use words::{either, nearest, quote};
 
+pub use fault::json_fault;
 pub use tags::{chosen_job_id, reserved_tags};
 
 /// A job id as an example in sentences.
@@ -188,7 +190,7 @@ fn queue_carries(character: char) -> bool {
 }
 
 fn not_json(body: &str, error: &serde_json::Error) -> Rejection {
-    let cause = if body.trim().is_empty() { "it is empty".to_owned() } else { error.to_string() };
+    let cause = if body.trim().is_empty() { "it is empty".to_owned() } else { json_fault(error) };
     Rejection::malformed(ReasonCode::NotJson, format!("the body is not JSON: {cause}"))
 }
 

@@ -55,10 +55,10 @@ fn what_is_no_object_is_malformed() {
         (
             "half an object",
             r#"{"jobName":"#,
-            "the body is not JSON: EOF while parsing a value at line 1 column 11 (NotJson)",
+            "the body is not JSON: it ends where a value should follow, at character 11 (NotJson)",
         ),
-        ("text", "run my job", "the body is not JSON: expected value at line 1 column 1 (NotJson)"),
-        ("two bodies", "{} {}", "the body is not JSON: trailing characters at line 1 column 4 (NotJson)"),
+        ("text", "run my job", "the body is not JSON: a value is wanted, at character 1 (NotJson)"),
+        ("two bodies", "{} {}", "the body is not JSON: something follows the end, at character 4 (NotJson)"),
         ("a list", "[]", "the body must be a JSON object; a list was given (NotAnObject)"),
         ("a number", "7", "the body must be a JSON object; a number was given (NotAnObject)"),
         ("a text", r#""job""#, "the body must be a JSON object; a text was given (NotAnObject)"),
@@ -67,12 +67,12 @@ fn what_is_no_object_is_malformed() {
         (
             "a number out of range",
             r#"{"a":1e999}"#,
-            "the body is not JSON: number out of range at line 1 column 10 (NotJson)",
+            "the body is not JSON: a number is out of range, at character 10 (NotJson)",
         ),
         (
             "a raw line break inside a text",
             "{\"jobName\":\"a\nb\"}",
-            "the body is not JSON: control character (\\u0000-\\u001F) found while parsing a string at line 2 column 0 (NotJson)",
+            "the body is not JSON: a text holds a line end or control character, at line 2, character 1 (NotJson)",
         ),
         (
             "a raw control character",
@@ -87,7 +87,7 @@ fn what_is_no_object_is_malformed() {
 #[test]
 fn nesting_beyond_the_reader_is_malformed() {
     let body = job(&format!(r#""x":{}{}"#, "[".repeat(5_000), "]".repeat(5_000)));
-    assert_eq!(malformed(&body), "the body is not JSON: recursion limit exceeded at line 1 column 166 (NotJson)");
+    assert_eq!(malformed(&body), "the body is not JSON: it is nested too deeply, at character 166 (NotJson)");
 }
 
 #[test]

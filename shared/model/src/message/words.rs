@@ -42,10 +42,28 @@ pub fn nearest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Opti
     known
         .into_iter()
         .filter(|candidate| *candidate != word)
+        // A word is at least as far away as it is longer or shorter; comparing letter by letter is dear.
+        .filter(|candidate| candidate.chars().count().abs_diff(length).saturating_mul(3) <= length)
         .map(|candidate| (strsim::osa_distance(&lower, &candidate.to_lowercase()), candidate))
         .filter(|(distance, _)| distance.saturating_mul(3) <= length)
         .min()
         .map(|(_, candidate)| candidate)
+}
+
+/// A number and its noun: `1 GPU`, `2 GPUs`.
+#[must_use]
+pub fn counted(count: u64, noun: &str) -> String {
+    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
+}
+
+/// How often: `once`, `twice`, `3 times`.
+#[must_use]
+pub fn times(count: u64) -> String {
+    match count {
+        1 => "once".to_owned(),
+        2 => "twice".to_owned(),
+        _ => format!("{count} times"),
+    }
 }
 
 /// Known words as a sentence lists them: `` `a`, `b` or `c` ``.
@@ -90,6 +108,12 @@ mod tests {
         ] {
             assert_eq!(nearest(word, known), want, "{word}");
         }
+    }
+
+    #[test]
+    fn one_is_not_several() {
+        assert_eq!((counted(1, "GPU"), counted(0, "GPU")), ("1 GPU".to_owned(), "0 GPUs".to_owned()));
+        assert_eq!([1, 2, 3].map(times), ["once", "twice", "3 times"]);
     }
 
     #[test]

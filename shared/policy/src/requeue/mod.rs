@@ -11,6 +11,7 @@ pub use strategy::{StrategyVerdict, evaluate};
 
 use osprey_model::end::EndClass;
 use osprey_model::job::{AfterStop, Budget, Counts, End, Job};
+use osprey_model::message::words::times;
 use osprey_model::reason::ReasonCode;
 use osprey_model::request::RetryStrategy;
 
@@ -146,8 +147,9 @@ fn by_budget(ended: &Ended<'_>, rules: &RequeueRules, counts: Counts, budget: Bu
     }
     let failures_max = strategy::failures_max(ended.retry).unwrap_or(rules.failures_max);
     if ended.class.is_failure() && budget.failures > failures_max {
-        let message =
-            format!("failed {} times where {failures_max} retries are allowed: {}", budget.failures, ended.words());
+        let allowed = if failures_max == 1 { "1 retry is".to_owned() } else { format!("{failures_max} retries are") };
+        let failed = times(u64::from(budget.failures));
+        let message = format!("failed {failed} where {allowed} allowed: {}", ended.words());
         return Next::Die(End::new(ReasonCode::FailuresExhausted, &message));
     }
     again(ended, rules, counts, budget)
@@ -156,8 +158,8 @@ fn by_budget(ended: &Ended<'_>, rules: &RequeueRules, counts: Counts, budget: Bu
 fn again(ended: &Ended<'_>, rules: &RequeueRules, counts: Counts, budget: Budget) -> Next {
     if budget.interruptions > rules.interruptions_max {
         let message = format!(
-            "interrupted {} times where {} are allowed: {}",
-            budget.interruptions,
+            "interrupted {} where {} are allowed: {}",
+            times(u64::from(budget.interruptions)),
             rules.interruptions_max,
             ended.words()
         );
