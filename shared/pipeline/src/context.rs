@@ -94,7 +94,7 @@ impl Settings {
             throttle_delay_ms: 1_000,
             forgotten_ms: 60_000,
             definition_required: false,
-            multi_node: false,
+            multi_node: true,
             checkpoint_base: None,
         }
     }
