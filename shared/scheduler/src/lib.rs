@@ -1,0 +1,23 @@
+//! The scheduling decision of one pool: [`decide`] takes a [`Snapshot`], [`Rules`] and a time, and gives a [`Plan`].
+//!
+//! Every start of a plan fits beside what runs and beside the other starts; every job that doesn't start has a typed
+//! reason. Acting on the plan is somebody else's business: nothing here reads a clock or calls anybody, and equal
+//! arguments give equal plans, because every order is total and ends in the job's id.
+//!
+//! Strategies are siblings in [`rules::Strategy`]; `strategy/` has one module for each way of walking down the queue.
+
+mod decide;
+mod order;
+pub mod plan;
+pub mod reason;
+mod room;
+pub mod rules;
+pub mod snapshot;
+mod strategy;
+
+pub use decide::decide;
+pub use order::compare;
+pub use plan::Plan;
+pub use reason::WaitReason;
+pub use rules::{Rules, Strategy};
+pub use snapshot::Snapshot;

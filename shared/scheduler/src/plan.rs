@@ -1,0 +1,46 @@
+//! What a decision says. A plan leaves no choice to whoever acts on it.
+
+use osprey_model::id::JobId;
+
+use crate::reason::WaitReason;
+use crate::snapshot::Hold;
+
+/// A cycle's output.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Plan {
+    /// Jobs to start, in the order decided.
+    pub starts: Vec<Start>,
+    /// GPUs kept for jobs that don't fit yet.
+    pub reservations: Vec<Reservation>,
+    /// Jobs that don't start, each with why, in the order of the queue.
+    pub waiting: Vec<Waiting>,
+}
+
+/// A job to start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Start {
+    /// The job.
+    pub job: JobId,
+    /// Where.
+    pub holds: Vec<Hold>,
+}
+
+/// GPUs kept for a job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reservation {
+    /// The job.
+    pub job: JobId,
+    /// The earliest time at which it is expected to fit, milliseconds since 1970.
+    pub at_ms: i64,
+    /// Where it is expected to go.
+    pub holds: Vec<Hold>,
+}
+
+/// A job that doesn't start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Waiting {
+    /// The job.
+    pub job: JobId,
+    /// Why.
+    pub reason: WaitReason,
+}
