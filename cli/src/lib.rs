@@ -18,6 +18,7 @@ mod input;
 mod local;
 mod log;
 mod offline;
+mod plain;
 mod policy_file;
 mod render;
 

@@ -41,6 +41,7 @@ impl Offline {
     pub fn evaluate(&self, request: &SubmitJobRequest) -> Answer {
         let (request, mut warnings) = without_queue(request, &self.pools());
         let definition = self.definitions.find(&request.job_definition);
+        warnings.extend(self.definitions.warning(&request.job_definition));
         let mut refusals = Vec::new();
         let metadata = match Metadata::read(&request, definition) {
             Ok((metadata, said)) => {

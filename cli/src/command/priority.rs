@@ -6,6 +6,7 @@ use clap::Args;
 use osprey_model::facts::LineageFacts;
 use osprey_model::message::{self, Message, Rejection};
 use osprey_model::request::SubmitJobRequest;
+use serde_json::Value;
 
 use super::{Exit, Place};
 use crate::definitions::Definitions;
@@ -13,9 +14,21 @@ use crate::error::{CliError, ErrorCode};
 use crate::input::{self, Entry};
 use crate::local::join::Joined;
 use crate::offline::Offline;
-use crate::policy_file;
 use crate::render::decision::{self, Answer};
 use crate::ui::Ui;
+use crate::{plain, policy_file};
+
+/// Facts of `--lineage`.
+const LINEAGE: [&str; 8] = [
+    "attempts",
+    "failures",
+    "preemptions",
+    "host_losses",
+    "depth",
+    "parent_runtime_seconds",
+    "retry_of_preempted",
+    "wasted_gpu_hours",
+];
 
 /// Show what priority and tier jobs get, rule by rule, without submitting them.
 ///
@@ -38,8 +51,9 @@ pub struct PriorityArgs {
     /// The policy; the built-in default without it
     #[arg(long, value_name = "FILE")]
     policy: Option<PathBuf>,
-    /// Job definitions as `RegisterJobDefinition` takes them: one, a list, or one a line
-    #[arg(long, value_name = "FILE")]
+    /// Job definitions as `RegisterJobDefinition` takes them: one, a list, or one a line. One without a revision is the
+    /// next of its name, from 1, as when it is registered. Without the file, definitions are taken as given
+    #[arg(long, value_name = "FILE", conflicts_with = "local")]
     definitions: Option<PathBuf>,
     /// What happened to the job before, such as `{"failures": 3}`
     #[arg(long, value_name = "JSON", conflicts_with = "local")]
@@ -81,10 +95,14 @@ fn offline(args: &PriorityArgs) -> Result<Vec<Answer>, CliError> {
 
 fn lineage(text: Option<&str>) -> Result<LineageFacts, CliError> {
     let Some(text) = text else { return Ok(LineageFacts::default()) };
-    serde_json::from_str(text).map_err(|fault| {
+    let wrong = |fault: String| {
         CliError::new(ErrorCode::Usage, format!("`--lineage` can't be read: {fault}"))
             .help("write it as `{\"failures\": 3}`; known are the facts of `lineage.*`")
-    })
+    };
+    match serde_json::from_str(text).map_err(|fault| wrong(plain::fault(&fault)))? {
+        Value::Object(object) => plain::typed(object, &LINEAGE, &[]).map_err(wrong),
+        _ => Err(wrong("an object is wanted".to_owned())),
+    }
 }
 
 /// Answers every request of every file, in order.
@@ -121,7 +139,7 @@ fn read(entry: &Entry) -> Result<SubmitJobRequest, Rejection> {
 
 /// The answer for a body that is no request; its name is told as far as it can be read.
 fn rejected(entry: &Entry, rejection: Rejection) -> Answer {
-    let value: Option<serde_json::Value> = serde_json::from_slice(&entry.bytes).ok();
+    let value: Option<Value> = serde_json::from_slice(&entry.bytes).ok();
     let name = value.and_then(|value| Some(value.get("jobName")?.as_str()?.to_owned()));
     Answer { job_name: name, refusals: vec![rejection.into()], ..Answer::default() }
 }
@@ -137,4 +155,24 @@ fn show(answers: &[Answer], ui: &mut Ui) -> Result<(), CliError> {
         let gap = if index == 0 { "" } else { "\n" };
         ui.text(&format!("{gap}{}", decision::answer(answer)))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_facts_of_lineage_are_those_that_there_are() {
+        let Ok(Value::Object(facts)) = serde_json::to_value(LineageFacts::default()) else { panic!("no object") };
+        assert_eq!(facts.keys().map(String::as_str).collect::<std::collections::BTreeSet<_>>(), LINEAGE.into());
+    }
+
+    #[test]
+    fn a_misspelt_fact_of_lineage_is_told_with_the_nearest() {
+        let error = lineage(Some(r#"{"failure":3}"#)).unwrap_err();
+        assert_eq!(error.message, "`--lineage` can't be read: there is no member `failure`; did you mean `failures`?");
+        let error = lineage(Some(r#"{"failures":"3"}"#)).unwrap_err();
+        let want = "`--lineage` can't be read: `failures`: a whole number from 0 is wanted; the text `3` was given";
+        assert_eq!(error.message, want);
+    }
 }
