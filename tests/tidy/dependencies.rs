@@ -13,6 +13,9 @@ struct Wall {
 
 /// Everything that reaches outside the process.
 const IO: &[&str] = &["tokio", "aws-", "aws_", "lambda_runtime", "rusqlite", "rustix", "rand", "tracing-subscriber"];
+/// The same without `rand`: the simulator's chance is made of a seed.
+const IO_BUT_CHANCE: &[&str] =
+    &["tokio", "aws-", "aws_", "lambda_runtime", "rusqlite", "rustix", "rand_distr", "tracing-subscriber"];
 /// What a handler must not reach but through a port.
 const STORES: &[&str] = &["aws-", "rusqlite", "rustix"];
 /// The crates that a function is made of.
@@ -29,6 +32,12 @@ const WALLS: &[Wall] = &[
         package: "osprey-local",
         may_use: &["osprey-model", "osprey-ports", "osprey-local-batch"],
         must_not: &["aws-", "aws_", "lambda_runtime"],
+    },
+    Wall { package: "osprey-scheduler", may_use: &["osprey-model", "osprey-policy"], must_not: IO },
+    Wall {
+        package: "osprey-sim",
+        may_use: &["osprey-model", "osprey-policy", "osprey-scheduler"],
+        must_not: IO_BUT_CHANCE,
     },
     Wall {
         package: "osprey-local-server",

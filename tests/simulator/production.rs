@@ -1,0 +1,52 @@
+//! The production decision on the same kernel: where it says the same as a reference strategy, job for job.
+
+use osprey_scheduler::{Rules, Strategy};
+use osprey_sim::cluster::Placement;
+use osprey_sim::replay::{self, Record};
+use osprey_sim::strategy::Reference;
+
+use crate::traces::{Checked, canonical, cluster, workload};
+
+/// Replays a trace both ways and compares.
+fn same(trace: &str, placement: Placement, production: Strategy, reference: Reference) -> Checked {
+    let (workload, cluster) = (workload(trace)?, cluster(trace, placement));
+    let rules = Rules { strategy: production };
+    let decided = replay::run_decided(&workload, &cluster, rules, Vec::new(), Record::Outcomes);
+    let expected = replay::run(&workload, &cluster, reference, 800, Record::Outcomes);
+    assert!(
+        canonical(&workload, &decided)? == canonical(&workload, &expected)?,
+        "{trace}: {} of decide and {} of the reference differ",
+        production.name(),
+        reference.name()
+    );
+    Ok(())
+}
+
+const SAME: [(Strategy, Reference); 3] =
+    [(Strategy::Fifo, Reference::Fifo), (Strategy::Priority, Reference::Priority), (Strategy::Sjf, Reference::Sjf)];
+
+#[test]
+fn decide_gives_the_reference_schedules_of_fifo_priority_and_sjf() -> Checked {
+    for trace in ["itp_c10", "itp_c06", "itp_mix256"] {
+        for (production, reference) in SAME {
+            same(trace, Placement::Count, production, reference)?;
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn decide_gives_the_reference_schedules_on_nodes_too() -> Checked {
+    for (production, reference) in SAME {
+        same("itp_c06", Placement::Node, production, reference)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn backfill_is_priority_with_easy_where_gpus_are_counted() -> Checked {
+    for trace in ["itp_c10", "itp_c06", "itp_mix256"] {
+        same(trace, Placement::Count, Strategy::Backfill, Reference::PriorityEasy)?;
+    }
+    Ok(())
+}
