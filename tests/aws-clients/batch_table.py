@@ -220,8 +220,9 @@ for what, change, message in [
     bad(f"SubmitJob: {what}", lambda change=change: submit(**change), "ClientException", message, kind=REFUSED)
 bad("SubmitJob: without a name", lambda: submit(loose_batch, jobName=None), "ClientException", "jobName must be specified.")
 bad("SubmitJob: a number as name", lambda: submit(loose_batch, jobName=7), "SerializationException", "NUMBER_VALUE can not be converted to a String")
-bad("SubmitJob: a text as size", lambda: submit(loose_batch, arrayProperties="3"), "SerializationException", "STRING_VALUE")
-bad("SubmitJob: a list as tags", lambda: submit(loose_batch, tags=["a"]), "SerializationException", "Start of list found where not expected")
+bad("SubmitJob: a text as size", lambda: submit(loose_batch, arrayProperties={"size": "3"}), "SerializationException", "STRING_VALUE can not be converted to an Integer")
+bad("SubmitJob: a number as tag", lambda: submit(loose_batch, tags={"a": 7}), "SerializationException", "NUMBER_VALUE")
+bad("SubmitJob: a list as name", lambda: submit(loose_batch, jobName=["a"]), "SerializationException", "Start of list found where not expected")
 good("DescribeJobs: with share, priority and tags",
      lambda: batch.describe_jobs(jobs=[ids["short"], "unknown", arn(f"job/{ids['long']}")]),
      lambda r: [(j["jobName"], j["shareIdentifier"], j["schedulingPriority"], j["tags"]) for j in r["jobs"]]

@@ -7,11 +7,12 @@ import traceback
 import batch_table
 import cli_smoke
 import events_table
+import life
 import pipeline
 import sqs_table
 from harness import CHECKS
 
-del batch_table, cli_smoke, events_table, pipeline, sqs_table
+del batch_table, cli_smoke, events_table, life, pipeline, sqs_table
 
 # What the table of single calls has to have at least.
 CALLS_MIN = 80

@@ -61,8 +61,6 @@ def refused():
     sqs.send_message(QueueUrl=SUBMISSIONS, MessageBody=body)
     until(lambda: described(job))
     assert osprey("wait", job, check=False).returncode == 3
-    failing, body = request("failing", ["sh", "-c", "exit 1"], tags={"osprey:max-failures": "0"})
-    sqs.send_message(QueueUrl=SUBMISSIONS, MessageBody=body)
 
 
 @check("a checkpointing job that the AWS CLI terminates stops, and resumes when a person requeues it")
