@@ -4,6 +4,8 @@
 //! the operating system's hands by then), and the file is whole after a loss of power, though the last writes may be
 //! missing. Every write is one `BEGIN IMMEDIATE` transaction, so several processes can use the file at once.
 
+use std::fs::OpenOptions;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -198,7 +200,14 @@ impl Statements for Connection {
     }
 }
 
+/// Requests hold environment variables, so the file is for its owner alone; SQLite gives its log files the same mode.
+/// A file that is there keeps its mode, and one that can't be made is told by SQLite.
+fn create_private(path: &Path) {
+    let _ = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+}
+
 fn connect(path: &Path, options: &DatabaseOptions) -> rusqlite::Result<Connection> {
+    create_private(path);
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(options.busy_timeout)?;

@@ -109,3 +109,8 @@ pub const SIZE_BYTES_MAX: u64 = i64::MAX as u64;
 
 const _: () = assert!(REQUEST_BYTES_OURS < REQUEST_BYTES_MAX && REQUEST_BYTES_MAX < MESSAGE_BYTES_MAX);
 const _: () = assert!(OVERRIDES_CHARACTERS_OURS < OVERRIDES_CHARACTERS_MAX);
+
+/// Most characters of the reason of CancelJob and TerminateJob.
+///
+/// TerminateJob takes 1,024 (Batch API reference); a longer one would be refused after the wish was recorded.
+pub const REASON_CHARS_MAX: usize = 1024;

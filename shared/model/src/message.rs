@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::id::JobId;
-use crate::limits::MESSAGE_BYTES_MAX;
+use crate::limits::{MESSAGE_BYTES_MAX, REASON_CHARS_MAX};
 use crate::reason::{ReasonCode, Refusal};
 use crate::request::SubmitJobRequest;
 use schema::{ACTIONS, SUBMIT_JOB};
@@ -221,7 +221,19 @@ fn action(name: &Value, object: &Map<String, Value>, mut faults: Faults) -> Resu
     if let Some(refusal) = faults.into_refusal() {
         return Err(refusal.into());
     }
+    if let Some(refusal) = long_reason(object) {
+        return Err(refusal.into());
+    }
     Ok(Message::Action(typed(object.clone())?))
+}
+
+/// Batch keeps a reason of at most so many characters, and so do the records.
+fn long_reason(object: &Map<String, Value>) -> Option<Refusal> {
+    let given = object.get("reason")?.as_str()?.chars().count();
+    (given > REASON_CHARS_MAX).then(|| {
+        let sentence = format!("`reason` has {given} characters where {REASON_CHARS_MAX} are allowed; shorten it");
+        Refusal::new(ReasonCode::InvalidText, sentence)
+    })
 }
 
 fn members_of(name: &Value) -> Result<&'static [Member], Rejection> {

@@ -61,6 +61,7 @@ pub fn build(out: &Outgoing<'_>) -> SubmitJobRequest {
     request.retry_strategy = Some(RetryStrategy { attempts: Some(1), evaluate_on_exit: None });
     request.depends_on = sequential(out.request);
     share_and_priority(&mut request, out);
+    trim_amounts(&mut request);
     let tags = request.tags.get_or_insert_default();
     tags.extend(tags_of(out.job));
     put_variables(&mut request, out);
@@ -181,6 +182,19 @@ fn put_into_pod(
             .chain(given)
             .map(|(name, value)| EksEnvironmentVariable { name: (*name).to_owned(), value: Some(value.clone()) }),
     );
+}
+
+/// Admission reads ` 2 ` as 2; Batch would refuse it.
+fn trim_amounts(request: &mut SubmitJobRequest) {
+    let of_job = request.container_overrides.iter_mut().filter_map(|c| c.resource_requirements.as_mut());
+    let ecs = request.ecs_properties_override.iter_mut().flat_map(|e| e.task_properties.iter_mut().flatten());
+    let of_tasks = ecs.flat_map(|t| t.containers.iter_mut().flatten()).filter_map(|c| c.resource_requirements.as_mut());
+    let nodes = request.node_overrides.iter_mut().flat_map(|n| n.node_property_overrides.iter_mut().flatten());
+    let of_nodes =
+        nodes.filter_map(|n| n.container_overrides.as_mut()).filter_map(|c| c.resource_requirements.as_mut());
+    for requirement in of_job.chain(of_tasks).chain(of_nodes).flatten() {
+        requirement.value = requirement.value.trim().to_owned();
+    }
 }
 
 /// Raises the memory of every container that the request can name.

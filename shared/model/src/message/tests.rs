@@ -278,3 +278,15 @@ fn actions_that_say_something_wrong_are_refused() {
     }
     assert!(refused(r#"{"action":7}"#).starts_with("there is no action `7`; known are"));
 }
+
+#[test]
+fn a_reason_longer_than_batch_takes_is_refused_at_the_door() {
+    let body = |chars: usize| {
+        let reason = "a".repeat(chars);
+        format!(r#"{{"action":"CancelJob","jobId":"6ba7b810-9dad-41d1-80b4-00c04fd430c8","reason":"{reason}"}}"#)
+    };
+    assert!(parse(&body(1024)).is_ok());
+    let rejection = parse(&body(1025)).unwrap_err();
+    assert_eq!(rejection.message, "`reason` has 1025 characters where 1024 are allowed; shorten it");
+    assert!(!rejection.malformed);
+}
