@@ -4,6 +4,7 @@
 use osprey_model::id::JobId;
 use osprey_model::job::{AfterStop, Budget, End, Job, JobState};
 use osprey_model::message::Action;
+use osprey_model::message::words::quote;
 use osprey_model::reason::{ReasonCode, Refusal};
 use osprey_pipeline::acted::Acted;
 use osprey_pipeline::context::Context;
@@ -232,14 +233,14 @@ async fn letter<P: Ports>(
     };
     let Some((letter, version)) = found else {
         let sentence =
-            format!("there is no dead letter `{given}`; `osprey dead-letters list` shows those that there are");
+            format!("there is no dead letter {}; `osprey dead-letters list` shows those that there are", quote(given));
         return refuse(ports, kept(message, action, None, now, Err(Refusal::new(ReasonCode::UnknownJob, sentence))))
             .await;
     };
     let job = matches!(letter.kind, DeadKind::Job { .. }).then_some(letter.id);
     let refused = |refusal| refuse(ports, kept(message, action, job, now, Err(refusal)));
     if letter.status == DeadStatus::Discarded {
-        let sentence = format!("dead letter `{given}` was discarded");
+        let sentence = format!("dead letter {} was discarded", quote(given));
         return refused(Refusal::new(ReasonCode::WrongState, sentence)).await;
     }
     if redrive::is_elsewhere(ports, &letter).await? {
@@ -247,7 +248,7 @@ async fn letter<P: Ports>(
         return Err(Failure::Contended(letter.id));
     }
     if letter.arrived {
-        let sentence = format!("dead letter `{given}` was sent through again, and what came of it is recorded");
+        let sentence = format!("dead letter {} was sent through again, and what came of it is recorded", quote(given));
         return refused(Refusal::new(ReasonCode::WrongState, sentence)).await;
     }
     let redrive = matches!(action, Action::RedriveDeadLetter { .. });

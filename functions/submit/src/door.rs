@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use osprey_model::id::{BatchJobId, JobId};
+use osprey_model::message::words::quote;
 use osprey_model::reason::{ReasonCode, Refusal};
 use osprey_model::request::SubmitJobRequest;
 use osprey_pipeline::context::Context;
@@ -85,12 +86,15 @@ async fn look_up<P: Ports>(ctx: &Context<'_>, ports: &P, given: &str) -> Result<
 }
 
 fn itself(given: &str) -> Refusal {
-    Refusal::new(ReasonCode::SelfDependency, format!("`dependsOn` names the job itself (`{given}`); leave it out"))
+    Refusal::new(
+        ReasonCode::SelfDependency,
+        format!("`dependsOn` names the job itself ({}); leave it out", quote(given)),
+    )
 }
 
 fn lost(given: &str, why: &str) -> Refusal {
     Refusal::new(
         ReasonCode::FailedDependency,
-        format!("`dependsOn` names `{given}`, which {why}; requeue that job first, or leave it out"),
+        format!("`dependsOn` names {}, which {why}; requeue that job first, or leave it out", quote(given)),
     )
 }

@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, VecDeque};
 use osprey_model::event::BatchStatus;
 use osprey_model::id::{BatchJobId, JobId};
 use osprey_model::job::{End, Job, JobState, cut};
+use osprey_model::message::words::quote;
 use osprey_model::reason::ReasonCode;
 use osprey_ports::{Clock, DescribeJobs, GetItem, QueryItems, SendMessage, SortQuery, WriteItems};
 use serde::{Deserialize, Serialize};
@@ -86,7 +87,7 @@ pub fn outlook(dependencies: &[(String, Standing)], patient: bool) -> Outlook {
     for (given, standing) in dependencies {
         match standing {
             Standing::Lost(why) => {
-                let message = format!("depends on `{given}`, which {why}");
+                let message = format!("depends on {}, which {why}", quote(given));
                 return Outlook::Over(JobState::Failed, End::new(ReasonCode::FailedDependency, &message));
             }
             Standing::Unknown if !patient => {
@@ -103,7 +104,8 @@ pub fn outlook(dependencies: &[(String, Standing)], patient: bool) -> Outlook {
 #[must_use]
 pub fn unknown(given: &str) -> String {
     format!(
-        "`dependsOn` names `{given}`, which is neither a job of Osprey nor one that Batch knows; submit that job first, or leave it out"
+        "`dependsOn` names {}, which is neither a job of Osprey nor one that Batch knows; submit that job first, or leave it out",
+        quote(given)
     )
 }
 

@@ -55,6 +55,10 @@ pub async fn is_recorded<P: GetItem + Sync>(ports: &P, message: &ReceivedMessage
 /// When the store or the queue fails. What was noted before is made good by [`attend`].
 pub async fn again<P: Ports>(ports: &P, id: JobId, delay_seconds: u32, now: i64) -> Result<(), Failure> {
     let Some((letter, version)) = dead::load(ports, id).await? else { return Ok(()) };
+    // Its message may have been recorded since, and the job be a dead letter of its own under the same id.
+    if letter.arrived || !matches!(letter.kind, DeadKind::Message { .. }) {
+        return Ok(());
+    }
     let next = letter.redriven(now);
     ports.write_items(&[Write::Put { item: next.item(), expect: Expect::Version(version) }]).await?;
     send(ports, id, delay_seconds).await

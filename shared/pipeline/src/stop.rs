@@ -64,13 +64,7 @@ async fn terminate<P: TerminateJob + Sync>(ports: &P, id: &BatchJobId, reason: &
 ///
 /// # Errors
 /// When the store or Batch fails; the next event of that Batch job brings it here again.
-pub async fn extra<P>(
-    ctx: &Context<'_>,
-    ports: &P,
-    owner: Owner,
-    id: &BatchJobId,
-    alive: bool,
-) -> Result<(), Failure>
+pub async fn extra<P>(ctx: &Context<'_>, ports: &P, owner: Owner, id: &BatchJobId, alive: bool) -> Result<(), Failure>
 where
     P: GetItem + WriteItems + TerminateJob + Clock + Sync,
 {

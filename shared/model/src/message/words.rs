@@ -9,6 +9,24 @@ pub const QUOTE_CHARACTERS_MAX: usize = 80;
 /// Longest word that is compared with known ones, in characters. No known word has more than 40.
 const COMPARED_CHARACTERS_MAX: usize = 64;
 
+/// Foreign text as a terminal or a log may show it: control characters and those that turn the direction of writing are
+/// escaped, so that nobody can forge a line, clear a screen or hide what is written.
+#[must_use]
+pub fn shown(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    text.chars().for_each(|character| push_shown(&mut shown, character));
+    shown
+}
+
+fn push_shown(text: &mut String, character: char) {
+    let turns = matches!(character, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    if character.is_control() || turns || matches!(character, '\u{2028}' | '\u{2029}') {
+        text.extend(character.escape_unicode());
+    } else {
+        text.push(character);
+    }
+}
+
 /// Puts user input in backticks: control characters escaped, backticks inside replaced, the rest cut at
 /// [`QUOTE_CHARACTERS_MAX`].
 #[must_use]
@@ -21,8 +39,7 @@ pub fn quote(text: &str) -> String {
         }
         match character {
             '`' => quoted.push('\''),
-            c if c.is_control() => quoted.extend(c.escape_unicode()),
-            c => quoted.push(c),
+            c => push_shown(&mut quoted, c),
         }
     }
     quoted.push('`');
