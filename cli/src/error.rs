@@ -25,7 +25,9 @@ pub enum ErrorCode {
     NotAvailable,
     /// A job that nobody knows.
     UnknownJob,
-    /// The beginning of several ids.
+    /// A job that was sent and that no pipeline has taken in yet.
+    NotTakenIn,
+    /// An id or a name, or the beginning of one, that several have.
     AmbiguousId,
     /// A dead letter that nobody knows.
     UnknownDeadLetter,

@@ -80,6 +80,17 @@ pub fn requests(bytes: &[u8]) -> Vec<Entry> {
     lines
 }
 
+/// Whether a file is one document over several lines, with or without a fault in it, where one request a line is
+/// wanted.
+pub fn is_one_document(bytes: &[u8]) -> bool {
+    let lines = lines(bytes);
+    let Some(first) = lines.first().filter(|_| lines.len() > 1) else { return false };
+    let is_json = |bytes: &[u8]| serde_json::from_slice::<serde::de::IgnoredAny>(bytes).is_ok();
+    let opens = matches!(first.bytes.trim_ascii(), b"{" | b"[");
+    is_json(bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes))
+        || opens && !lines.iter().any(|entry| entry.bytes.trim_ascii().starts_with(b"{\"") && is_json(&entry.bytes))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -97,6 +108,22 @@ mod tests {
     #[test]
     fn a_request_may_be_spread_over_lines() {
         assert_eq!(texts(requests(b"\n{\n \"a\": 1\n}\n")), [(2, "{\n \"a\": 1\n}".to_owned())]);
+    }
+
+    #[test]
+    fn one_document_over_several_lines_is_told_from_one_request_a_line() {
+        for (text, want) in [
+            ("{}\n{}\n", false),
+            ("{\"a\":1}\n{\"half\n", false),
+            ("{\"half\n{\"other half\n", false),
+            ("{}", false),
+            ("{\n\"a\": 1\n}\n", true),
+            ("[\n{\"a\":1},\n{\"b\":1}\n]", true),
+            ("{\n\"a\": 1,\n}\n", true),
+            ("{\n{\"a\":1}\n", false),
+        ] {
+            assert_eq!(is_one_document(text.as_bytes()), want, "{text}");
+        }
     }
 
     #[test]

@@ -1,24 +1,27 @@
 //! `osprey cancel`, `requeue`, `hold` and `release`: each sends a message, so that it is recorded like a job is.
 
 use clap::Args;
-use osprey_model::id::JobId;
+use osprey_model::id::{JobId, MessageId};
 use osprey_model::message::Action;
-use serde_json::json;
+use osprey_model::reason::Refusal;
+use serde_json::{Value, json};
 
 use super::{Exit, Place};
 use crate::error::CliError;
-use crate::local::join::{Joined, Outcome};
+use crate::local::find::Found;
+use crate::local::join::Joined;
+use crate::render::action::{self as render, Asked};
 use crate::ui::Ui;
 
 /// End a job for good.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  osprey cancel 1e5a11f0-c06c-4a7e-8b0a-000000000231 --reason 'superseded' --local
+  osprey cancel training-671-never --reason 'superseded' --local
 
-Exit code 3 when the job's state doesn't allow it.")]
+Exit code 3 when the job's state doesn't allow it. While no pipeline runs, the action is queued for the next run.")]
 pub struct CancelArgs {
-    /// Id of the job, or a beginning that only one id has
+    /// The job: its id, its name, or a beginning that only one job has
     #[arg(value_name = "JOB")]
     job: String,
     /// Why, for the record and for Batch
@@ -31,7 +34,7 @@ pub struct CancelArgs {
 /// What the other actions take.
 #[derive(Debug, Args)]
 struct Target {
-    /// Id of the job, or a beginning that only one id has
+    /// The job: its id, its name, or a beginning that only one job has
     #[arg(value_name = "JOB")]
     job: String,
     /// Why, for the record
@@ -45,9 +48,9 @@ struct Target {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  osprey requeue 1e5a11f0-c06c-4a7e-8b0a-000000000231 --local
+  osprey requeue training-671-never --local
 
-Exit code 3 when the job's state doesn't allow it.")]
+Exit code 3 when the job's state doesn't allow it. While no pipeline runs, the action is queued for the next run.")]
 pub struct RequeueArgs {
     #[command(flatten)]
     target: Target,
@@ -57,9 +60,9 @@ pub struct RequeueArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  osprey hold 1e5a11f0-c06c-4a7e-8b0a-000000000231 --reason 'wait for the new data' --local
+  osprey hold training-671-never --reason 'wait for the new data' --local
 
-Exit code 3 when the job's state doesn't allow it.")]
+Exit code 3 when the job's state doesn't allow it. While no pipeline runs, the action is queued for the next run.")]
 pub struct HoldArgs {
     #[command(flatten)]
     target: Target,
@@ -69,9 +72,9 @@ pub struct HoldArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  osprey release 1e5a11f0-c06c-4a7e-8b0a-000000000231 --local
+  osprey release training-671-never --local
 
-Exit code 3 when the job's state doesn't allow it.")]
+Exit code 3 when the job's state doesn't allow it. While no pipeline runs, the action is queued for the next run.")]
 pub struct ReleaseArgs {
     #[command(flatten)]
     target: Target,
@@ -80,8 +83,8 @@ pub struct ReleaseArgs {
 /// Cancels.
 pub fn cancel(args: &CancelArgs, ui: &mut Ui) -> Result<Exit, CliError> {
     let joined = Joined::of(&args.place)?;
-    let job_id = joined.find(&args.job)?;
-    ask(&joined, ui, &Action::CancelJob { job_id, reason: args.reason.clone() }, "job", job_id)
+    let found = joined.look_up(&args.job)?;
+    on_found(&joined, ui, found, &Action::CancelJob { job_id: found.id(), reason: args.reason.clone() })
 }
 
 /// Requeues.
@@ -105,41 +108,75 @@ fn on_job(
     action: impl FnOnce(JobId, Option<String>) -> Action,
 ) -> Result<Exit, CliError> {
     let joined = Joined::of(&target.place)?;
-    let job_id = joined.find(&target.job)?;
-    ask(&joined, ui, &action(job_id, target.reason.clone()), "job", job_id)
+    let found = joined.look_up(&target.job)?;
+    on_found(&joined, ui, found, &action(found.id(), target.reason.clone()))
 }
 
-/// Sends an action about `what` and shows what became of it.
-pub fn ask(joined: &Joined, ui: &mut Ui, action: &Action, what: &str, id: JobId) -> Result<Exit, CliError> {
-    let body = serde_json::to_value(action).map_err(|fault| CliError::failed(fault.to_string()))?;
-    let verb = body.get("action").and_then(|name| name.as_str()).unwrap_or_default().to_owned();
-    let message = joined.send(&body.to_string())?;
-    let outcome = joined.outcome(&message)?;
+/// Sends an action on a job. While no pipeline runs, one that the job's present state doesn't allow is not sent, unless
+/// something else is on its way that may change that state.
+fn on_found(joined: &Joined, ui: &mut Ui, found: Found, action: &Action) -> Result<Exit, CliError> {
+    if let (Found::OnRecord(id), None) = (found, joined.runner()?)
+        && let Some(job) = joined.job(id)?
+        && let Err(refusal) = osprey_submit::preview(&job, action, joined.now_ms())
+        && !is_awaiting_another(joined, &id.to_string())?
+    {
+        return refused(ui, action, &refusal);
+    }
+    ask(joined, ui, action)
+}
+
+/// Whether an action on this job or dead letter was sent and not carried out yet.
+fn is_awaiting_another(joined: &Joined, id: &str) -> Result<bool, CliError> {
+    Ok(joined.sent_actions()?.iter().any(|(_, action)| render::asked(action).id == id))
+}
+
+/// Says that an action can't be done and was not sent.
+pub fn refused(ui: &mut Ui, action: &Action, refusal: &Refusal) -> Result<Exit, CliError> {
     if ui.is_json() {
-        let Outcome { done, refusal } = outcome.clone().unwrap_or(Outcome { done: None, refusal: None });
-        ui.json(&json!({ "action": verb, "id": id, "messageId": message, "done": done, "refusal": refusal }))?;
+        ui.json(&document(action, None, None, Some(refusal)))?;
     } else {
-        ui.text(&format!("{verb} asked for {what} {id}"))?;
+        ui.text(&format!("refused, and not sent: {refusal}"))?;
     }
-    match outcome {
-        Some(Outcome { refusal: Some(refusal), .. }) => {
-            if !ui.is_json() {
-                ui.text(&format!("refused: {refusal}"))?;
-            }
-            Ok(Exit::Negative)
+    Ok(Exit::Negative)
+}
+
+/// The answer as JSON.
+fn document(action: &Action, message: Option<&MessageId>, done: Option<&str>, refusal: Option<&Refusal>) -> Value {
+    let Asked { name, id, .. } = render::asked(action);
+    json!({ "action": name, "id": id, "messageId": message, "done": done, "refusal": refusal })
+}
+
+/// Sends an action and shows what became of it.
+pub fn ask(joined: &Joined, ui: &mut Ui, action: &Action) -> Result<Exit, CliError> {
+    let body = serde_json::to_string(action).map_err(|fault| CliError::failed(fault.to_string()))?;
+    let message = joined.send(&body)?;
+    let acted = joined.outcome(&message)?;
+    if ui.is_json() {
+        let done = acted.as_ref().and_then(|acted| acted.done.as_deref());
+        let refusal = acted.as_ref().and_then(|acted| acted.refusal.as_ref());
+        ui.json(&document(action, Some(&message), done, refusal))?;
+    } else {
+        let Asked { name, what, id, .. } = render::asked(action);
+        ui.text(&format!("{name} asked for {what} {id}"))?;
+        if let Some(acted) = &acted {
+            ui.text(&render::outcome(acted))?;
         }
-        Some(Outcome { done, .. }) => {
-            if let Some(done) = done.filter(|_| !ui.is_json()) {
-                ui.text(&format!("done: {done}"))?;
-            }
-            Ok(Exit::Ok)
-        }
+    }
+    match acted {
+        Some(acted) => Ok(if acted.refusal.is_some() { Exit::Negative } else { Exit::Ok }),
         None => {
-            if joined.runner()?.is_some() {
-                ui.note("the pipeline has not answered yet; `osprey describe` shows what became of it");
-            }
-            joined.say_who_runs(ui)?;
+            ui.note(&unanswered(joined)?);
             Ok(Exit::Ok)
         }
     }
+}
+
+fn unanswered(joined: &Joined) -> Result<String, CliError> {
+    Ok(match joined.runner()? {
+        Some(_) => "the pipeline has not answered yet; `osprey describe` shows what became of it".to_owned(),
+        None => {
+            let (dir, command) = (joined.dir().display(), joined.run_command());
+            format!("it is queued, since no pipeline runs in `{dir}` now; `{command}` carries it out and says so")
+        }
+    })
 }

@@ -12,11 +12,11 @@ use crate::ui::Ui;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  osprey describe 1e5a11f0-c06c-4a7e-8b0a-000000000231 --local
-  osprey describe 1e5a11f0-c06c-4a7e-8b0a-000000000231 --local --output json
-  osprey describe 5f02c --local            any beginning that only one id has")]
+  osprey describe training-231-flaky --local
+  osprey describe training-231-flaky --local my-state --output json
+  osprey describe 1e5a11f0-c06c-4a7e-8b0a-000000000671 --local")]
 pub struct DescribeArgs {
-    /// Id of the job, or a beginning that only one id has
+    /// The job: its id, its name, or a beginning that only one job has
     #[arg(value_name = "JOB")]
     job: String,
     #[command(flatten)]
@@ -26,12 +26,11 @@ pub struct DescribeArgs {
 /// Describes.
 pub fn describe(args: &DescribeArgs, ui: &mut Ui) -> Result<Exit, CliError> {
     let joined = Joined::of(&args.place)?;
-    let view = joined.view(joined.find(&args.job)?)?;
-    let logs = |id: &osprey_model::id::BatchJobId| joined.log(id.as_str());
+    let story = joined.story(joined.find(&args.job)?)?;
     if ui.is_json() {
-        ui.json(&job::record(&view, &logs))?;
+        ui.json(&job::record(&story))?;
     } else {
-        ui.text(&job::story(&view, &logs))?;
+        ui.text(&job::story(&story))?;
     }
     Ok(Exit::Ok)
 }

@@ -50,5 +50,20 @@ pub fn jobs(args: &JobsArgs, ui: &mut Ui) -> Result<Exit, CliError> {
     } else {
         ui.text(&job::list(&jobs, joined.now_ms()))?;
     }
+    say_sent(&joined, ui)?;
     Ok(Exit::Ok)
+}
+
+/// Says which jobs were sent and aren't on record yet.
+fn say_sent(joined: &Joined, ui: &mut Ui) -> Result<(), CliError> {
+    let sent = joined.sent_jobs()?;
+    let Some(first) = sent.first() else { return Ok(()) };
+    let what = match sent.len() {
+        1 => format!("1 job is sent, and not yet taken in: {} ({})", first.id, first.name),
+        count => format!("{count} jobs are sent, and not yet taken in, such as {} ({})", first.id, first.name),
+    };
+    let way_out =
+        if joined.runner()?.is_none() { format!("; `{}` takes it in", joined.run_command()) } else { String::new() };
+    ui.note(&format!("{what}{way_out}"));
+    Ok(())
 }

@@ -20,23 +20,26 @@ use crate::{input, policy_file};
 /// GPU slots of a node, and nodes, of a cluster that nobody described.
 const USUAL: (u32, u32) = (8, 3);
 
-/// Run a file of jobs through the whole pipeline on this machine.
+/// Run a file of jobs, or what a state directory holds, through the whole pipeline on this machine.
 ///
-/// The real functions run on an embedded store and a local Batch, which runs each job as a process on GPU slots. The
-/// run ends when every job has ended. Ctrl-C stops it: jobs that run go on, and the same --state takes them up.
+/// The real functions run on an embedded store and a local Batch, which runs each job as a process on GPU slots, in
+/// the directory of this command. The run ends when every job has ended; a held job keeps it going. Ctrl-C stops it:
+/// jobs that run go on, and the same --state takes them up.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   osprey local run events/backlog.jsonl
   osprey local run jobs.jsonl --state my-state --nodes 4 --gpus-per-node 8
+  osprey local run --state my-state        what was sent there by `osprey submit-job`, or is still open
   osprey local run jobs.jsonl --speed 20 --output json
   osprey local run jobs.jsonl --event-duplicates 0.3 --event-delay 2 --reclaim-rate 60
 
-Ends with 0 when every line of the file is accounted for, however its job ended.")]
+Ends with 0 when every line of the file is accounted for, however its job ended; a line that holds an action counts as
+succeeded when it was carried out. `.osprey/latest` then leads to the state directory, which `--local` alone means.")]
 pub struct LocalRunArgs {
-    /// Jobs, one `SubmitJob` request a line; `-` is standard input
+    /// Jobs, one `SubmitJob` request a line; `-` is standard input. Without it, the jobs that `--state` holds
     #[arg(value_name = "FILE.jsonl")]
-    file: PathBuf,
+    file: Option<PathBuf>,
     #[command(flatten)]
     pipeline: PipelineArgs,
 }
@@ -56,7 +59,8 @@ pub struct PipelineArgs {
     /// Spot nodes among them [default: one in five, or as before]
     #[arg(long, value_name = "S")]
     spot_nodes: Option<u32>,
-    /// How many times as fast Osprey's timers run; commands run as fast as they do
+    /// How many times as fast Osprey's timers run; commands run as fast as they do. The clock of the state directory
+    /// runs as much faster, and stays ahead of the real one for good: times on record are that clock's
     #[arg(long, value_name = "X", default_value = "1", value_parser = speed)]
     speed: f64,
     /// The policy; the built-in default without it
@@ -99,15 +103,44 @@ fn share(text: &str) -> Result<f64, String> {
 
 /// Runs.
 pub fn local_run(args: &LocalRunArgs, ui: &mut Ui) -> Result<Exit, CliError> {
-    let entries = input::lines(&input::read(&args.file)?);
-    if entries.is_empty() {
-        return Err(CliError::new(ErrorCode::FileEmpty, format!("`{}` is empty", args.file.display()))
-            .help("write one `SubmitJob` request a line, as `aws batch submit-job --cli-input-json` takes it"));
-    }
+    let entries = entries(args)?;
     let (plan, state, _lock) = args.pipeline.plan(args.file.clone(), entries)?;
     ui.progress(&render::opening(&plan));
     let ended = run::run(&plan, &state, ui)?;
     conclude(&plan, ended, ui)
+}
+
+/// The lines of the file. There may be none where a state directory has jobs of its own.
+fn entries(args: &LocalRunArgs) -> Result<Vec<Entry>, CliError> {
+    let has_state = args.pipeline.state().is_some_and(|dir| StateDir::existing(dir).is_ok());
+    let Some(file) = &args.file else {
+        return if has_state { Ok(Vec::new()) } else { Err(nothing_to_run(args.pipeline.state())) };
+    };
+    let bytes = input::read(file)?;
+    if input::is_one_document(&bytes) {
+        return Err(spread(file));
+    }
+    let entries = input::lines(&bytes);
+    if entries.is_empty() && !has_state {
+        return Err(CliError::new(ErrorCode::FileEmpty, format!("`{}` is empty", file.display()))
+            .help("write one `SubmitJob` request a line, as `aws batch submit-job --cli-input-json` takes it"));
+    }
+    Ok(entries)
+}
+
+fn nothing_to_run(state: Option<&Path>) -> CliError {
+    let message = match state {
+        None => "no file of jobs is given".to_owned(),
+        Some(dir) => format!("no file of jobs is given, and there is no state in `{}`", dir.display()),
+    };
+    CliError::new(ErrorCode::Usage, message)
+        .help("name a file, `-` for standard input, or with `--state DIR` a folder in which a run was before")
+}
+
+fn spread(file: &Path) -> CliError {
+    let name = file.display();
+    CliError::new(ErrorCode::InvalidInput, format!("`{name}` looks like one JSON document over several lines"))
+        .help("write one request a line, or send it with `osprey submit-job --cli-input-json file://PATH`")
 }
 
 fn conclude(plan: &Plan, ended: Ended, ui: &mut Ui) -> Result<Exit, CliError> {
@@ -120,21 +153,30 @@ fn conclude(plan: &Plan, ended: Ended, ui: &mut Ui) -> Result<Exit, CliError> {
             }
             Ok(Exit::Ok)
         }
-        Ended::Interrupted { open } => Err(interrupted(plan, open)),
+        Ended::Interrupted { open } => {
+            let error = interrupted(plan, open);
+            if ui.is_json() {
+                return Err(error);
+            }
+            // Whoever stops a run knows why it ends: this is no fault of anybody.
+            ui.note(&error.message);
+            Ok(Exit::Failed)
+        }
     }
 }
 
 fn interrupted(plan: &Plan, open: usize) -> CliError {
     let jobs = crate::render::policy::counted(open, "job");
-    let again = again(&plan.file, &plan.dir);
+    let again = again(plan.file.as_deref(), &plan.dir);
     CliError::new(
         ErrorCode::Interrupted,
         format!("stopped with {jobs} open; those that run go on under their supervisors, and `{again}` takes them up"),
     )
 }
 
-fn again(file: &Path, dir: &Path) -> String {
-    format!("osprey local run {} --state {}", file.display(), dir.display())
+fn again(file: Option<&Path>, dir: &Path) -> String {
+    let file = file.map(|file| format!(" {}", file.display())).unwrap_or_default();
+    format!("osprey local run{file} --state {}", dir.display())
 }
 
 impl PipelineArgs {
@@ -142,7 +184,7 @@ impl PipelineArgs {
     ///
     /// # Errors
     /// When an argument or a file can't be used, or the directory can't be had.
-    pub fn plan(&self, file: PathBuf, entries: Vec<Entry>) -> Result<(Plan, StateDir, StateLock), CliError> {
+    pub fn plan(&self, file: Option<PathBuf>, entries: Vec<Entry>) -> Result<(Plan, StateDir, StateLock), CliError> {
         let given = self.policy.as_deref().map(|path| policy_file::text(Some(path))).transpose()?;
         let given =
             given.map(|(text, name)| policy_file::parse(&text, &name).map(|policy| (policy, text))).transpose()?;
@@ -153,6 +195,7 @@ impl PipelineArgs {
             None => place::fresh(jiff::Timestamp::now())?,
         };
         let (state, lock) = run::take(&dir)?;
+        place::follow(&dir);
         crate::log::to_file(&dir)?;
         let kept = Kept::load(&dir)?;
         let (policy, policy_text) = match (given, &kept) {

@@ -1,6 +1,6 @@
 //! `osprey local serve`: the pipeline on this machine, kept running and spoken to by AWS's own clients.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -67,7 +67,7 @@ pub fn local_serve(args: &LocalServeArgs, ui: &mut Ui) -> Result<Exit, CliError>
     if let Some(dir) = args.pipeline.state() {
         credentials::create_private(dir).map_err(|error| unusable(&error))?;
     }
-    let (plan, state, _lock) = args.pipeline.plan(PathBuf::new(), Vec::new())?;
+    let (plan, state, _lock) = args.pipeline.plan(None, Vec::new())?;
     let key = Credentials::of(&plan.dir).map_err(|error| unusable(&error))?;
     let copies = args.event_target.iter().map(EventTarget::queue).collect();
     let world = run::open(&plan, &state)?.with_event_copies(copies);

@@ -24,11 +24,11 @@ const CHUNK_BYTES: u64 = 1 << 20;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  osprey logs 1e5a11f0-c06c-4a7e-8b0a-000000000231 --local
-  osprey logs -f 1e5a1 --local                 go on until the job has ended
-  osprey logs 1e5a1 --attempt 2 --local")]
+  osprey logs training-231-flaky --local
+  osprey logs -f training-231-flaky --local    go on until the job has ended
+  osprey logs training-231-flaky --attempt 2 --local")]
 pub struct LogsArgs {
-    /// Id of the job, or a beginning that only one id has
+    /// The job: its id, its name, or a beginning that only one job has
     #[arg(value_name = "JOB")]
     job: String,
     /// Go on until the job has ended

@@ -33,7 +33,7 @@ pub const LATEST: &str = ".osprey/latest";
 Examples:
   osprey local run events/backlog.jsonl    run jobs through the whole pipeline here
   osprey priority job.json                 what priority a job would get, and why
-  osprey describe 1e5a11f0                 everything on record about a job
+  osprey describe training-231 --local     everything on record about a job
   osprey policy check policy.toml          find every mistake in a policy
 
 Exit codes: 0 ok, 1 failed, 2 usage, 3 negative verdict (refused, a test failed), 4 invalid policy"
@@ -83,7 +83,7 @@ enum LocalCommand {
 /// Where the jobs are.
 #[derive(Clone, Debug, Args)]
 pub struct Place {
-    /// The local pipeline's state directory; without DIR the newest run's, `.osprey/latest`
+    /// The local pipeline's state directory; without DIR that of the newest run from here, `.osprey/latest`
     #[arg(long, value_name = "DIR", num_args = 0..=1, default_missing_value = LATEST)]
     pub local: Option<PathBuf>,
 }

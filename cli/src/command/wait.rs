@@ -18,12 +18,12 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  osprey wait 1e5a11f0-c06c-4a7e-8b0a-000000000231 --local
-  osprey wait 1e5a1 --timeout 600 --local && echo trained
+  osprey wait training-231-flaky --local
+  osprey wait training-231-flaky --timeout 600 --local && echo trained
 
 Exit code 0 when it succeeded, 1 when it ended otherwise, 3 when it was refused.")]
 pub struct WaitArgs {
-    /// Id of the job, or a beginning that only one id has
+    /// The job: its id, its name, or a beginning that only one job has
     #[arg(value_name = "JOB")]
     job: String,
     /// Give up after so many seconds
@@ -36,20 +36,21 @@ pub struct WaitArgs {
 /// Waits.
 pub fn wait(args: &WaitArgs, ui: &mut Ui) -> Result<Exit, CliError> {
     let joined = Joined::of(&args.place)?;
-    let id = joined.find(&args.job)?;
+    let id = joined.look_up(&args.job)?.id();
     let began = Instant::now();
     let mut has_said = false;
     loop {
-        let job = joined.view(id)?.job;
-        if job.state.is_final() {
-            return ended(&job, ui);
+        // None while nobody has taken it in.
+        let job = joined.job(id)?;
+        if let Some(job) = job.as_ref().filter(|job| job.state.is_final()) {
+            return ended(job, ui);
         }
         if !has_said {
             has_said = true;
             joined.say_who_runs(ui)?;
         }
         if args.timeout.is_some_and(|seconds| began.elapsed() >= Duration::from_secs(seconds)) {
-            let state = job.state.as_str();
+            let state = job.map_or("sent, and not yet taken in", |job| job.state.as_str());
             return Err(CliError::new(ErrorCode::Failed, format!("job `{id}` has not ended yet: it is {state}")));
         }
         std::thread::sleep(LOOK_EVERY);

@@ -3,15 +3,16 @@
 use std::collections::BTreeMap;
 
 use osprey_local::LocalWorld;
-use osprey_model::id::{JobId, TierName};
+use osprey_model::id::{JobId, MessageId, TierName};
 use osprey_model::job::{Attempt, Job, JobState};
-use osprey_pipeline::{dead, key, repository};
+use osprey_pipeline::acted::Acted;
+use osprey_pipeline::dead::{self, DeadLetter};
+use osprey_pipeline::{key, repository};
 use osprey_ports::GetItem as _;
 use serde::Serialize;
 
 use super::block_on;
 use super::ingest::TakenLine;
-use super::join::Outcome;
 use crate::error::CliError;
 
 /// Where a line of the file ended; exactly one of these.
@@ -29,38 +30,79 @@ pub enum Place {
     Duplicate,
 }
 
-/// A line and where it is.
+/// A line of the file, or a job of a run without one, and what became of it.
 #[derive(Clone, Debug)]
 pub struct Fate {
-    /// Line of the file.
-    pub line: u64,
-    /// Where it ended; `None` while it hasn't.
-    pub place: Option<Place>,
-    /// Its job, unless it has none of its own.
-    pub job: Option<Job>,
+    /// Line of the file; `None` for a job that came otherwise.
+    pub line: Option<u64>,
+    /// What it is.
+    pub what: What,
 }
 
-/// Waits of one tier, in real seconds from being recorded to the first start.
+/// What a line turned out to be.
+#[derive(Clone, Debug)]
+pub enum What {
+    /// A job.
+    Job(Box<Job>),
+    /// A job that was sent before.
+    Duplicate(JobId),
+    /// No job at all.
+    Letter(Box<DeadLetter>),
+    /// Something that was to be done to a job or a dead letter.
+    Action(Box<Acted>),
+    /// Nobody knows yet.
+    Nothing,
+}
+
+impl Fate {
+    /// A job that came by no line.
+    #[must_use]
+    pub fn of_job(job: Job) -> Self {
+        Self { line: None, what: What::Job(Box::new(job)) }
+    }
+
+    /// Where it ended; `None` while it hasn't. An action that was carried out counts as succeeded.
+    #[must_use]
+    pub fn place(&self) -> Option<Place> {
+        match &self.what {
+            What::Job(job) => place_of(job.state),
+            What::Duplicate(_) => Some(Place::Duplicate),
+            What::Letter(_) => Some(Place::DeadLetter),
+            What::Action(acted) if acted.refusal.is_some() => Some(Place::Refused),
+            What::Action(_) => Some(Place::Succeeded),
+            What::Nothing => None,
+        }
+    }
+
+    /// Its job, when it has one of its own.
+    #[must_use]
+    pub fn job(&self) -> Option<&Job> {
+        if let What::Job(job) = &self.what { Some(job) } else { None }
+    }
+}
+
+/// Waits of one tier, in real seconds from being recorded to the first start. Those of jobs that an earlier run on the
+/// same state recorded are none of this run's: the time between two runs is in them, and another speed may be.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct TierWaits {
     /// Jobs of the tier that were let in.
     pub jobs: usize,
-    /// Half of those that started waited no longer; `None` when none started.
+    /// Half of those that this run recorded and started waited no longer; `None` when it started none.
     pub median_wait_seconds: Option<f64>,
-    /// The longest; `None` when none started.
+    /// The longest of these; `None` when this run started none.
     pub max_wait_seconds: Option<f64>,
 }
 
 /// The summary of a run. The members are an interface.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Summary {
-    /// Lines of the file that aren't blank.
+    /// Lines of the file that aren't blank; without a file the jobs that were open, or came, or came back.
     pub jobs: usize,
-    /// Of these, those whose job succeeded.
+    /// Of these, those whose job succeeded, and actions that were carried out.
     pub succeeded: usize,
     /// Whose job failed.
     pub failed: usize,
-    /// Whose job was refused.
+    /// Whose job was refused, and actions that were.
     pub refused: usize,
     /// Whose job is dead, and those that are no job.
     pub dead_letters: usize,
@@ -72,39 +114,47 @@ pub struct Summary {
     pub preempted: u32,
     /// Lines whose job had been sent before.
     pub duplicates: usize,
+    /// Lines that hold an action; each is also counted as succeeded or refused.
+    pub actions: usize,
     /// Real seconds of this run.
     pub elapsed_seconds: f64,
     /// By tier.
     pub tiers: BTreeMap<TierName, TierWaits>,
 }
 
-/// Looks up where a line is.
+/// Looks up what became of a line.
 ///
 /// # Errors
 /// When the store fails.
 pub fn fate(world: &LocalWorld, line: &TakenLine) -> Result<Fate, CliError> {
-    let found = |place, job| Ok(Fate { line: line.line, place, job });
+    Ok(Fate { line: Some(line.line), what: what(world, line)? })
+}
+
+fn what(world: &LocalWorld, line: &TakenLine) -> Result<What, CliError> {
     let own = JobId::of_message(&line.message);
     for id in line.chosen.into_iter().chain([own]) {
         let Some(loaded) = block_on(repository::load(world, id))? else { continue };
         if loaded.job.message == line.message {
-            return found(place_of(loaded.job.state), Some(loaded.job));
+            return Ok(What::Job(Box::new(loaded.job)));
         }
         if block_on(world.get_item(&key::duplicate(id, &line.message)))?.is_some() {
-            return found(Some(Place::Duplicate), None);
+            return Ok(What::Duplicate(id));
         }
     }
-    if block_on(dead::load(world, own))?.is_some() {
-        return found(Some(Place::DeadLetter), None);
+    if let Some((letter, _)) = block_on(dead::load(world, own))? {
+        return Ok(What::Letter(Box::new(letter)));
     }
-    found(action(world, line)?, None)
+    let acted = acted(world, &line.message)?;
+    Ok(acted.map_or(What::Nothing, |acted| What::Action(Box::new(acted))))
 }
 
-/// A line may be an action; what was done counts as succeeded.
-fn action(world: &LocalWorld, line: &TakenLine) -> Result<Option<Place>, CliError> {
-    let Some(item) = block_on(world.get_item(&key::action(&line.message)))? else { return Ok(None) };
-    let outcome: Outcome = repository::read(&item)?;
-    Ok(Some(if outcome.refusal.is_some() { Place::Refused } else { Place::Succeeded }))
+/// What became of the action of a message; `None` while nothing has, and for a message that is none.
+///
+/// # Errors
+/// When the store fails.
+pub fn acted(world: &LocalWorld, message: &MessageId) -> Result<Option<Acted>, CliError> {
+    let item = block_on(world.get_item(&key::action(message)))?;
+    Ok(item.map(|item| repository::read(&item)).transpose()?)
 }
 
 fn place_of(state: JobState) -> Option<Place> {
@@ -117,12 +167,23 @@ fn place_of(state: JobState) -> Option<Place> {
     }
 }
 
-/// Sums up a run. `speed` turns the run's time into real time.
+/// How long a run took, and what its clock was.
+#[derive(Clone, Copy, Debug)]
+pub struct Time {
+    /// Real seconds that it took.
+    pub elapsed_seconds: f64,
+    /// When it began, by the state's clock: milliseconds since 1970.
+    pub began_at: i64,
+    /// How many times as fast as real time that clock ran.
+    pub speed: f64,
+}
+
+/// Sums up a run.
 ///
 /// # Errors
 /// When the store fails.
-pub fn summary(world: &LocalWorld, fates: &[Fate], elapsed_seconds: f64, speed: f64) -> Result<Summary, CliError> {
-    let count = |place| fates.iter().filter(|fate| fate.place == Some(place)).count();
+pub fn summary(world: &LocalWorld, fates: &[Fate], time: Time) -> Result<Summary, CliError> {
+    let count = |place| fates.iter().filter(|fate| fate.place() == Some(place)).count();
     let mut summary = Summary {
         jobs: fates.len(),
         succeeded: count(Place::Succeeded),
@@ -130,16 +191,18 @@ pub fn summary(world: &LocalWorld, fates: &[Fate], elapsed_seconds: f64, speed: 
         refused: count(Place::Refused),
         dead_letters: count(Place::DeadLetter),
         duplicates: count(Place::Duplicate),
-        elapsed_seconds: rounded(elapsed_seconds),
+        actions: fates.iter().filter(|fate| matches!(fate.what, What::Action(_))).count(),
+        elapsed_seconds: rounded(time.elapsed_seconds),
         ..Summary::default()
     };
     let mut waits = BTreeMap::<TierName, Vec<Option<f64>>>::new();
-    for job in fates.iter().filter_map(|fate| fate.job.as_ref()) {
+    for job in fates.iter().filter_map(Fate::job) {
         summary.requeued += job.counts.requeues;
         summary.host_lost += job.counts.host_losses;
         summary.preempted += job.counts.preemptions;
         if job.state != JobState::Refused {
-            let wait = first_start(world, job)?.map(|start| real_seconds(start - job.created_at, speed));
+            let start = if job.created_at >= time.began_at { first_start(world, job)? } else { None };
+            let wait = start.map(|start| real_seconds(start - job.created_at, time.speed));
             waits.entry(job.tier.clone()).or_default().push(wait);
         }
     }

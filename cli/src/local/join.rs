@@ -7,19 +7,18 @@ use osprey_local::{LocalWorld, StateDir, Time};
 use osprey_local_batch::Options;
 use osprey_model::id::{JobId, MessageId};
 use osprey_model::job::{Job, JobState};
-use osprey_model::reason::Refusal;
 use osprey_model::request::SubmitJobRequest;
+use osprey_pipeline::acted::Acted;
 use osprey_pipeline::context::{Context, Settings};
 use osprey_pipeline::dead::DeadLetter;
 use osprey_pipeline::record::{self, Record};
 use osprey_pipeline::view::{self, JobView};
 use osprey_pipeline::{dead, derive, key, repository};
 use osprey_policy::Policy;
-use osprey_ports::{Clock as _, GetItem as _, QueueKind};
-use serde::Deserialize;
+use osprey_ports::{Clock as _, QueueKind};
 
 use super::cluster::{Cluster, Kept};
-use super::{block_on, place};
+use super::{account, block_on, place};
 use crate::command::{LATEST, Place};
 use crate::error::{CliError, ErrorCode};
 use crate::policy_file;
@@ -30,6 +29,8 @@ use crate::ui::Ui;
 pub const LIST_MAX: usize = 100_000;
 /// How often a record that should appear is looked for.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// How long somebody who waits for a job goes on without a pipeline that runs.
+const RUNNER_PATIENCE: Duration = Duration::from_secs(2);
 /// How long an action's outcome is waited for.
 const OUTCOME_PATIENCE: Duration = Duration::from_secs(5);
 
@@ -38,15 +39,6 @@ pub struct Joined {
     world: LocalWorld,
     state: StateDir,
     dir: PathBuf,
-}
-
-/// What became of an action, as recorded with it.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-pub struct Outcome {
-    /// One sentence, when it was done.
-    pub done: Option<String>,
-    /// Why it wasn't.
-    pub refusal: Option<Refusal>,
 }
 
 impl Joined {
@@ -80,6 +72,16 @@ impl Joined {
         Ok(Self { world, state, dir })
     }
 
+    /// The world in it.
+    pub(super) fn world(&self) -> &LocalWorld {
+        &self.world
+    }
+
+    /// The command that goes on with what it holds.
+    pub fn run_command(&self) -> String {
+        format!("osprey local run --state {}", self.dir.display())
+    }
+
     /// The time of the pipeline, milliseconds since 1970.
     pub fn now_ms(&self) -> i64 {
         self.world.now().as_millisecond()
@@ -110,9 +112,7 @@ impl Joined {
     pub fn say_who_runs(&self, ui: &mut Ui) -> Result<(), CliError> {
         if self.runner()?.is_none() {
             let dir = self.dir.display();
-            ui.note(&format!(
-                "no pipeline runs in `{dir}` now; `osprey local run FILE.jsonl --state {dir}` takes it up"
-            ));
+            ui.note(&format!("no pipeline runs in `{dir}` now; `{}` takes it up", self.run_command()));
         }
         Ok(())
     }
@@ -133,46 +133,12 @@ impl Joined {
         Ok(block_on(view::dead_letters(&self.world, LIST_MAX))?)
     }
 
-    /// The job of an id, or of a beginning that only one id has.
+    /// A job; `None` for one that isn't on record.
     ///
     /// # Errors
-    /// When no job or several begin so.
-    pub fn find(&self, given: &str) -> Result<JobId, CliError> {
-        let given = given.trim().to_lowercase();
-        if let Some(loaded) = block_on(derive::find(&self.world, &given))? {
-            return Ok(loaded.job.id);
-        }
-        let ids = block_on(view::listed(&self.world, key::JOBS, LIST_MAX))?;
-        let noun = Noun { one: "job", list: "osprey jobs", unknown: ErrorCode::UnknownJob };
-        self.only_one(&given, &ids, &noun)
-    }
-
-    /// The dead letter of an id, or of a beginning that only one id has.
-    ///
-    /// # Errors
-    /// When no dead letter or several begin so.
-    pub fn find_dead_letter(&self, given: &str) -> Result<JobId, CliError> {
-        let given = given.trim().to_lowercase();
-        let ids = block_on(view::listed(&self.world, key::DEAD_LETTERS, LIST_MAX))?;
-        let noun = Noun { one: "dead letter", list: "osprey dead-letters list", unknown: ErrorCode::UnknownDeadLetter };
-        self.only_one(&given, &ids, &noun)
-    }
-
-    fn only_one(&self, given: &str, ids: &[JobId], noun: &Noun) -> Result<JobId, CliError> {
-        let Noun { one, list, unknown } = noun;
-        let quoted = osprey_model::message::words::quote(given);
-        let found: Vec<&JobId> =
-            ids.iter().filter(|id| !given.is_empty() && id.to_string().starts_with(given)).collect();
-        match found.as_slice() {
-            [id] => Ok(**id),
-            [] => Err(CliError::new(*unknown, format!("there is no {one} {quoted} in `{}`", self.dir.display()))
-                .help(format!("`{list} --local {}` shows those that there are", self.dir.display()))),
-            [first, second, ..] => Err(CliError::new(
-                ErrorCode::AmbiguousId,
-                format!("{} {one}s begin with {quoted}, such as `{first}` and `{second}`", found.len()),
-            )
-            .help("give more of the id")),
-        }
+    /// When the store fails.
+    pub fn job(&self, id: JobId) -> Result<Option<Job>, CliError> {
+        Ok(block_on(repository::load(&self.world, id))?.map(|loaded| loaded.job))
     }
 
     /// A job with its history.
@@ -217,29 +183,35 @@ impl Joined {
     ///
     /// # Errors
     /// When the store fails.
-    pub fn outcome(&self, message: &MessageId) -> Result<Option<Outcome>, CliError> {
+    pub fn outcome(&self, message: &MessageId) -> Result<Option<Acted>, CliError> {
         let until = Instant::now() + OUTCOME_PATIENCE;
         while self.runner()?.is_some() && Instant::now() < until {
-            if let Some(item) = block_on(self.world.get_item(&key::action(message)))? {
-                return Ok(Some(repository::read(&item)?));
+            if let Some(acted) = account::acted(&self.world, message)? {
+                return Ok(Some(acted));
             }
             std::thread::sleep(LOOK_EVERY);
         }
         Ok(None)
     }
 
-    /// Waits until the job of a message has ended, for as long as that takes. A message that was refused as a whole
-    /// has a record of its own.
+    /// Waits until the job of a message has ended, for as long as that takes while a pipeline runs. A message that was
+    /// refused as a whole has a record of its own.
     ///
     /// # Errors
-    /// When the store fails.
+    /// When the store fails, or no pipeline runs.
     pub fn wait_for_end(&self, id: JobId, message: &MessageId) -> Result<Job, CliError> {
+        let mut alone_since: Option<Instant> = None;
         loop {
             for id in [JobId::of_message(message), id] {
                 let ended = block_on(repository::load(&self.world, id))?.filter(|l| l.job.state.is_final());
                 if let Some(loaded) = ended {
                     return Ok(loaded.job);
                 }
+            }
+            alone_since = if self.runner()?.is_some() { None } else { alone_since.or_else(|| Some(Instant::now())) };
+            if alone_since.is_some_and(|since| since.elapsed() > RUNNER_PATIENCE) {
+                let message = format!("job `{id}` is sent, and no pipeline runs in `{}`", self.dir.display());
+                return Err(CliError::failed(message).help(format!("`{}` runs it", self.run_command())));
             }
             std::thread::sleep(LOOK_EVERY);
         }
@@ -287,13 +259,6 @@ impl Joined {
         jobs.sort_by_key(|job| (std::cmp::Reverse(job.priority), job.created_at, job.id));
         jobs.iter().map(|job| Ok(on_record(&self.view(job.id)?))).collect()
     }
-}
-
-/// What is looked for, for sentences.
-struct Noun {
-    one: &'static str,
-    list: &'static str,
-    unknown: ErrorCode,
 }
 
 fn on_record(view: &JobView) -> Answer {

@@ -6,13 +6,16 @@ pub mod account;
 pub mod board;
 pub mod cluster;
 pub mod engine;
+pub mod find;
 pub mod ingest;
 pub mod join;
+pub mod lines;
 pub mod pipeline;
 pub mod place;
 pub mod progress;
 pub mod run;
 pub mod signal;
+pub mod story;
 
 use std::future::Future;
 use std::pin::pin;

@@ -4,11 +4,12 @@ use std::time::{Duration, Instant};
 
 use osprey_local::{Delivery, LocalWorld};
 use osprey_model::id::MessageId;
+use osprey_pipeline::acted::Acted;
 use osprey_pipeline::context::Context;
 use osprey_pipeline::key;
 use osprey_ports::{Clock as _, Index, IndexQuery, QueueKind, ReceivedMessage};
 
-use super::block_on;
+use super::{account, block_on};
 use crate::error::CliError;
 
 /// How long a message that was received stays hidden, in virtual seconds. Nobody else receives here, so this is only
@@ -31,12 +32,14 @@ pub struct Pipeline<'a> {
 }
 
 /// What a step did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stepped {
     /// Messages that were handled.
     pub messages: usize,
     /// Whether one came by the submission or the internal queue: a person may have put back a job that had ended.
     pub asked: bool,
+    /// Actions that were carried out or refused, each with its message.
+    pub acted: Vec<(MessageId, Acted)>,
     /// Whether `watch` had something to do.
     pub watched: bool,
 }
@@ -44,7 +47,7 @@ pub struct Stepped {
 impl Stepped {
     /// Whether anything may have changed.
     #[must_use]
-    pub fn did_something(self) -> bool {
+    pub fn did_something(&self) -> bool {
         self.messages > 0 || self.watched
     }
 }
@@ -65,8 +68,11 @@ impl<'a> Pipeline<'a> {
         self.world.pump_events()?;
         for queue in QueueKind::ALL {
             let handled = self.queue(queue)?;
-            stepped.messages += handled;
-            stepped.asked |= handled > 0 && matches!(queue, QueueKind::Submissions | QueueKind::Internal);
+            stepped.messages += handled.len();
+            if queue == QueueKind::Submissions {
+                stepped.acted = self.acted(&handled)?;
+            }
+            stepped.asked |= !handled.is_empty() && matches!(queue, QueueKind::Submissions | QueueKind::Internal);
         }
         if self.is_time_to_watch()? {
             self.watched = Some(Instant::now());
@@ -77,15 +83,25 @@ impl<'a> Pipeline<'a> {
         Ok(stepped)
     }
 
-    fn queue(&self, queue: QueueKind) -> Result<usize, CliError> {
+    /// Of messages that were handled, the actions with what became of them.
+    fn acted(&self, messages: &[ReceivedMessage]) -> Result<Vec<(MessageId, Acted)>, CliError> {
+        let mut acted = Vec::new();
+        for message in messages.iter().filter(|message| message.body.contains("\"action\"")) {
+            acted.extend(account::acted(self.world, &message.id)?.map(|acted| (message.id.clone(), acted)));
+        }
+        Ok(acted)
+    }
+
+    /// Handles a batch of messages and answers them.
+    fn queue(&self, queue: QueueKind) -> Result<Vec<ReceivedMessage>, CliError> {
         let deliveries = self.world.queues().receive(queue, BATCH, VISIBILITY_SECONDS)?;
         if deliveries.is_empty() {
-            return Ok(0);
+            return Ok(Vec::new());
         }
         let messages: Vec<ReceivedMessage> = deliveries.iter().map(|delivery| delivery.message.clone()).collect();
         let failed = self.handle(queue, &messages);
         self.delete(queue, &deliveries, &failed)?;
-        Ok(deliveries.len())
+        Ok(messages)
     }
 
     fn handle(&self, queue: QueueKind, messages: &[ReceivedMessage]) -> Vec<MessageId> {

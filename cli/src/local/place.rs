@@ -1,4 +1,5 @@
-//! Where runs are: `.osprey/run-DATE-TIME` unless told otherwise, and `.osprey/latest` leads to the newest.
+//! Where runs are: `.osprey/run-DATE-TIME` unless told otherwise, and `.osprey/latest` leads to the newest of this
+//! directory, wherever its state is.
 
 use std::fs;
 use std::io;
@@ -15,7 +16,7 @@ const RUNS: &str = ".osprey";
 /// Runs that may begin in one second.
 const RUNS_PER_SECOND_MAX: u32 = 100;
 
-/// Creates a folder for a run that begins now, and makes `.osprey/latest` lead to it.
+/// Creates a folder for a run that begins now.
 ///
 /// # Errors
 /// When nothing can be created here.
@@ -30,10 +31,7 @@ pub fn fresh(now: Timestamp) -> Result<PathBuf, CliError> {
     for number in 1..=RUNS_PER_SECOND_MAX {
         let name = if number == 1 { name.clone() } else { format!("{name}-{number}") };
         match fs::create_dir(runs.join(&name)) {
-            Ok(()) => {
-                point_latest_to(&name).map_err(unusable)?;
-                return Ok(runs.join(name));
-            }
+            Ok(()) => return Ok(runs.join(name)),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(unusable(error)),
         }
@@ -41,14 +39,26 @@ pub fn fresh(now: Timestamp) -> Result<PathBuf, CliError> {
     Err(CliError::failed(format!("{RUNS_PER_SECOND_MAX} runs began in this second")))
 }
 
+/// Makes `.osprey/latest` lead to a state directory. It is a convenience: where nothing can be written here, a run goes
+/// on without.
+pub fn follow(dir: &Path) {
+    let target = match dir.strip_prefix(RUNS) {
+        Ok(own) => own.to_owned(),
+        Err(_) => dir.canonicalize().unwrap_or_else(|_| dir.to_owned()),
+    };
+    if let Err(error) = fs::create_dir_all(RUNS).and_then(|()| point_latest_to(&target)) {
+        tracing::warn!(%error, "`.osprey/latest` can't be set.");
+    }
+}
+
 /// Renaming is atomic: there is always a newest run.
-fn point_latest_to(name: &str) -> io::Result<()> {
+fn point_latest_to(target: &Path) -> io::Result<()> {
     let new = Path::new(RUNS).join(format!("latest.{}", std::process::id()));
     match fs::remove_file(&new) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
-    symlink(name, &new)?;
+    symlink(target, &new)?;
     fs::rename(new, LATEST)
 }
 
@@ -56,7 +66,13 @@ fn point_latest_to(name: &str) -> io::Result<()> {
 #[must_use]
 pub fn resolved(dir: &Path) -> PathBuf {
     match fs::read_link(dir) {
-        Ok(target) if dir == Path::new(LATEST) => Path::new(RUNS).join(target),
+        Ok(target) if dir == Path::new(LATEST) => named(&Path::new(RUNS).join(target)),
         _ => dir.to_owned(),
     }
+}
+
+/// A path as somebody here would write it.
+fn named(path: &Path) -> PathBuf {
+    let here = std::env::current_dir().and_then(|here| here.canonicalize()).unwrap_or_default();
+    path.strip_prefix(&here).map_or_else(|_| path.to_owned(), Path::to_owned)
 }

@@ -1,13 +1,18 @@
 //! What a person sees while a run goes on: a table that is drawn over itself on a terminal, one line a change elsewhere.
 
+use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use osprey_model::job::{Job, JobState};
+use osprey_model::job::{Job, JobState, cut};
+use osprey_model::message::words::counted;
 use osprey_policy::Policy;
 
 use super::board::{Board, Moved};
 use super::cluster::Cluster;
+use super::lines::Lines;
 use crate::error::CliError;
+use crate::render::news;
+use crate::render::policy::size;
 use crate::render::table::Columns;
 use crate::ui::Ui;
 
@@ -15,6 +20,10 @@ use crate::ui::Ui;
 const DRAW_EVERY: Duration = Duration::from_millis(200);
 /// Jobs shown in the table.
 const SHOWN_MAX: usize = 12;
+/// Most characters of a job's name in the table.
+const NAME_CHARACTERS_MAX: usize = 32;
+/// Things told below the table.
+const RECENT_MAX: usize = 5;
 /// Columns of a terminal that doesn't say how many it has.
 const WIDTH: usize = 80;
 
@@ -23,11 +32,12 @@ pub struct Progress {
     started: Instant,
     drawn: Option<Instant>,
     drawn_lines: usize,
+    recent: VecDeque<String>,
 }
 
 impl Default for Progress {
     fn default() -> Self {
-        Self { started: Instant::now(), drawn: None, drawn_lines: 0 }
+        Self { started: Instant::now(), drawn: None, drawn_lines: 0, recent: VecDeque::new() }
     }
 }
 
@@ -38,20 +48,26 @@ impl Progress {
         self.started.elapsed().as_secs_f64()
     }
 
-    /// Shows what has changed.
+    /// Shows what has changed: line by line, or the table in which everything but refusals is to be seen.
     ///
     /// # Errors
     /// When the terminal can't be written.
     pub fn show(&mut self, ui: &mut Ui, scene: &Scene<'_>, moved: &[Moved]) -> Result<(), CliError> {
-        if !ui.is_live() {
-            moved.iter().filter_map(|moved| self.line(moved)).for_each(|line| ui.progress(&line));
-            return Ok(());
+        for Moved { after, .. } in moved.iter().filter(|moved| is_news(moved)) {
+            if !ui.is_live() || after.state == JobState::Refused {
+                self.tell(ui, &news::job(after, scene.lines.number(&after.message)));
+            }
         }
-        if self.drawn.is_some_and(|drawn| drawn.elapsed() < DRAW_EVERY) {
+        if !ui.is_live() || self.drawn.is_some_and(|drawn| drawn.elapsed() < DRAW_EVERY) {
             return Ok(());
         }
         self.drawn = Some(Instant::now());
-        let picture = fitted(&scene.picture(self.elapsed_seconds()));
+        let mut picture = scene.picture(self.elapsed_seconds());
+        if !self.recent.is_empty() {
+            picture.push_str("\n\n");
+            picture.push_str(&self.recent.iter().map(String::as_str).collect::<Vec<_>>().join("\n"));
+        }
+        let picture = fitted(&picture);
         let text = format!("{}{picture}\n", self.erasure());
         self.drawn_lines = picture.lines().count();
         ui.draw(&text)
@@ -71,35 +87,24 @@ impl Progress {
         if self.drawn_lines == 0 { String::new() } else { format!("\x1b[{}A\x1b[J", self.drawn_lines) }
     }
 
-    /// `12.3s  train-7  running  production  950  8 GPUs`; nothing when nothing that a person cares for has changed.
-    fn line(&self, moved: &Moved) -> Option<String> {
-        let Moved { before, after } = moved;
-        let is_news = |before: &Job| (before.state, before.attempt) != (after.state, after.attempt);
-        if !before.as_ref().is_none_or(is_news) || after.state == JobState::Claimed {
-            return None;
+    /// Tells of something; on a terminal below the table, as long as it is among the newest.
+    pub fn tell(&mut self, ui: &mut Ui, news: &str) {
+        let text = format!("{:.1}s  {news}", self.elapsed_seconds());
+        if !ui.is_live() {
+            return ui.progress(&text);
         }
-        let Job { name, state, tier, priority, gpus, .. } = after;
-        let state = state.as_str();
-        let mut line = format!("{:.1}s  {name}  {state}", self.elapsed_seconds());
-        if !tier.as_str().is_empty() {
-            line.push_str(&format!("  {tier}  {priority}  {gpus} GPUs"));
+        self.recent.push_back(text);
+        if self.recent.len() > RECENT_MAX {
+            self.recent.pop_front();
         }
-        if let Some(note) = note(after) {
-            line.push_str(&format!("  {note}"));
-        }
-        Some(line)
     }
 }
 
-/// Why a job is where it is, in few words.
-fn note(job: &Job) -> Option<String> {
-    let again = || (job.attempt > 1).then(|| format!("attempt {}", job.attempt));
-    match (&job.end, job.last_end, job.state) {
-        (Some(end), _, _) => Some(format!("{}: {}", end.code, end.message)),
-        (None, Some(class), JobState::Queued) => Some(format!("again after {}", class.as_str())),
-        (None, _, JobState::Running | JobState::Submitted | JobState::Succeeded) => again(),
-        _ => None,
-    }
+/// Whether a change of a job is something that a person cares for.
+fn is_news(moved: &Moved) -> bool {
+    let Moved { before, after } = moved;
+    let is_other = |before: &Job| (before.state, before.attempt) != (after.state, after.attempt);
+    before.as_ref().is_none_or(is_other) && after.state != JobState::Claimed
 }
 
 /// What there is to be seen.
@@ -111,20 +116,21 @@ pub struct Scene<'a> {
     /// GPU slots.
     pub cluster: Cluster,
     /// Lines of the file.
-    pub lines: usize,
+    pub lines: &'a Lines,
     /// The folder.
     pub dir: &'a str,
 }
 
 impl Scene<'_> {
     fn picture(&self, elapsed_seconds: f64) -> String {
-        let head =
-            format!("{elapsed_seconds:.1}s  {} lines, {} jobs  {}", self.lines, self.board.jobs().count(), self.dir);
+        let lines = counted(size(self.lines.len()), "line");
+        let jobs = counted(size(self.board.jobs().count()), "job");
+        let head = format!("{elapsed_seconds:.1}s  {lines}, {jobs}  {}", self.dir);
         format!("{head}\n\n{}\n\n{}", self.tiers(), self.running())
     }
 
     fn tiers(&self) -> String {
-        let headings = ["TIER", ">WAITING", ">RUNNING", ">GPUS", ">SUCCEEDED", ">FAILED", ">DEAD"];
+        let headings = ["TIER", ">WAITING", ">RUNNING", ">GPUS", ">SUCCEEDED", ">FAILED", ">REFUSED", ">DEAD"];
         let mut columns = Columns::new(&headings);
         for tier in self.policy.tiers() {
             let jobs: Vec<&Job> = self.board.jobs().filter(|job| job.tier == tier.name).collect();
@@ -137,6 +143,7 @@ impl Scene<'_> {
                 format!("{gpus}/{}", self.cluster.gpus()),
                 count(|state| state == JobState::Succeeded),
                 count(|state| state == JobState::Failed),
+                count(|state| state == JobState::Refused),
                 count(|state| state == JobState::Dead),
             ]);
         }
@@ -153,12 +160,12 @@ impl Scene<'_> {
         let mut columns = Columns::new(&["JOB", "STATE", "TIER", ">PRIORITY", ">GPUS", "NOTE"]);
         for job in jobs.iter().take(SHOWN_MAX) {
             columns.row([
-                job.name.clone(),
+                cut(&job.name, NAME_CHARACTERS_MAX),
                 job.state.as_str().to_owned(),
                 job.tier.to_string(),
                 job.priority.to_string(),
                 job.gpus.to_string(),
-                note(job).unwrap_or_default(),
+                news::note(job).unwrap_or_default(),
             ]);
         }
         let more = jobs.len().saturating_sub(SHOWN_MAX);
@@ -169,5 +176,5 @@ impl Scene<'_> {
 /// Cuts every line to the terminal: a line that wraps would leave its tail behind.
 fn fitted(picture: &str) -> String {
     let width = comfy_table::Table::new().width().map_or(WIDTH, usize::from).saturating_sub(1);
-    picture.lines().map(|line| osprey_model::job::cut(line, width.max(20))).collect::<Vec<_>>().join("\n")
+    picture.lines().map(|line| cut(line, width.max(20))).collect::<Vec<_>>().join("\n")
 }

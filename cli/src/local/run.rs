@@ -1,5 +1,6 @@
 //! A run: take a file in, drive the pipeline until every job has ended, and give the account.
 
+use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,14 +9,18 @@ use std::time::{Duration, Instant};
 
 use osprey_local::{LocalWorld, StateDir, StateLock, Time};
 use osprey_local_batch::{EventOptions, Options};
+use osprey_model::id::JobId;
+use osprey_model::job::JobState;
 use osprey_pipeline::context::{Context, Settings};
 use osprey_policy::Policy;
+use osprey_ports::Clock as _;
 
-use super::account::{self, Fate, Summary};
+use super::account::{self, Fate, Summary, Time as RunTime};
 use super::board::Board;
 use super::cluster::{Cluster, Kept};
 use super::engine::EngineThread;
-use super::ingest::{self, TakenLine};
+use super::ingest;
+use super::lines::Lines;
 use super::pipeline::Pipeline;
 use super::progress::{Progress, Scene};
 use super::signal;
@@ -23,7 +28,7 @@ use crate::SUPERVISE;
 use crate::definitions::Definitions;
 use crate::error::{CliError, ErrorCode};
 use crate::input::Entry;
-use crate::render::run as render;
+use crate::render::{news, run as render};
 use crate::ui::Ui;
 
 /// Sleep when there was nothing to do.
@@ -39,8 +44,8 @@ const UNACCOUNTED_ROUNDS_MAX: u32 = 200;
 
 /// What a run is started with.
 pub struct Plan {
-    /// The file.
-    pub file: PathBuf,
+    /// The file; without one, what the state holds is run.
+    pub file: Option<PathBuf>,
     /// Its lines that aren't blank.
     pub entries: Vec<Entry>,
     /// The state directory.
@@ -94,13 +99,15 @@ pub fn run(plan: &Plan, state: &StateDir, ui: &mut Ui) -> Result<Ended, CliError
     Kept { cluster: plan.cluster, policy: plan.policy_text.clone() }.save(state.path())?;
     let interrupted = signal::listen()?;
     let engine = EngineThread::start(world.batch())?;
+    let began_at = world.now().as_millisecond();
     // What an earlier run brought about is no news.
     let mut board = Board::default();
     board.refresh(&world, true)?;
     if board.jobs().next().is_some() {
         ui.progress(&render::resuming(board.jobs().count(), board.open()));
     }
-    let lines = ingest::ingest(&world, &plan.file, &plan.entries)?;
+    let settled = board.jobs().filter(|job| job.state.is_final()).map(|job| job.id).collect();
+    let lines = take_in(plan, &world, board.jobs().next().is_some())?;
     let pools = plan.cluster.pools(&plan.policy);
     let settings = settings(state.path());
     let context = Context { policy: &plan.policy, pools: &pools, settings: &settings };
@@ -112,6 +119,9 @@ pub fn run(plan: &Plan, state: &StateDir, ui: &mut Ui) -> Result<Ended, CliError
         board,
         progress: Progress::default(),
         lines,
+        settled,
+        began_at,
+        held_told: 0,
         interrupted,
         refreshed: None,
         refresh_took: Duration::ZERO,
@@ -119,6 +129,19 @@ pub fn run(plan: &Plan, state: &StateDir, ui: &mut Ui) -> Result<Ended, CliError
         unaccounted_rounds: 0,
     };
     drive.until_end(ui)
+}
+
+/// Takes in the file, if there is one.
+fn take_in(plan: &Plan, world: &LocalWorld, is_resumed: bool) -> Result<Lines, CliError> {
+    let taken = match &plan.file {
+        Some(file) => ingest::ingest(world, file, &plan.entries)?,
+        None => Vec::new(),
+    };
+    let mut lines = Lines::new(taken);
+    if is_resumed {
+        lines.pass_over_known(world)?;
+    }
+    Ok(lines)
 }
 
 /// Opens the world of a state directory that was taken.
@@ -167,7 +190,13 @@ struct Drive<'a> {
     engine: EngineThread,
     board: Board,
     progress: Progress,
-    lines: Vec<TakenLine>,
+    lines: Lines,
+    /// Jobs that had ended before and were left alone.
+    settled: BTreeSet<JobId>,
+    /// When the run began, by the state's clock.
+    began_at: i64,
+    /// Held jobs that were told of.
+    held_told: usize,
     interrupted: Arc<AtomicBool>,
     refreshed: Option<Instant>,
     refresh_took: Duration,
@@ -201,6 +230,10 @@ impl Drive<'_> {
     fn round(&mut self, ui: &mut Ui) -> Result<Option<Ended>, CliError> {
         let stepped = self.pipeline.step()?;
         self.asked |= stepped.asked;
+        for (message, acted) in &stepped.acted {
+            let line = self.lines.number(message);
+            self.progress.tell(ui, &news::acted(acted, line));
+        }
         if stepped.did_something() || self.board.open() > 0 || self.asked {
             self.refresh(ui)?;
         }
@@ -210,6 +243,7 @@ impl Drive<'_> {
         if self.board.open() == 0 && self.pipeline.is_drained()? {
             return self.complete(ui);
         }
+        self.say_held(ui)?;
         std::thread::sleep(IDLE);
         Ok(None)
     }
@@ -225,6 +259,12 @@ impl Drive<'_> {
     fn refresh_now(&mut self, ui: &mut Ui) -> Result<(), CliError> {
         let began = Instant::now();
         let moved = self.board.refresh(self.world, std::mem::take(&mut self.asked))?;
+        for moved in &moved {
+            self.settled.remove(&moved.after.id);
+        }
+        for fate in self.lines.news(self.world)? {
+            news::line(&fate).iter().for_each(|text| self.progress.tell(ui, text));
+        }
         self.refreshed = Some(Instant::now());
         self.refresh_took = began.elapsed();
         let dir = self.plan.dir.display().to_string();
@@ -232,7 +272,7 @@ impl Drive<'_> {
             board: &self.board,
             policy: &self.plan.policy,
             cluster: self.plan.cluster,
-            lines: self.lines.len(),
+            lines: &self.lines,
             dir: &dir,
         };
         self.progress.show(ui, &scene, &moved)
@@ -245,19 +285,41 @@ impl Drive<'_> {
         if self.board.open() > 0 {
             return Ok(None);
         }
-        let fates = self.lines.iter().map(|line| account::fate(self.world, line)).collect::<Result<Vec<_>, _>>()?;
-        if let Some(lost) = fates.iter().find(|fate| fate.place.is_none()) {
+        let fates = self.fates()?;
+        if let Some(lost) = fates.iter().find(|fate| fate.place().is_none()) {
             self.unaccounted_rounds += 1;
             if self.unaccounted_rounds > UNACCOUNTED_ROUNDS_MAX {
-                let line = lost.line;
+                let line = lost.line.unwrap_or_default();
                 return Err(CliError::failed(format!("line {line} ended nowhere: a fault of Osprey")));
             }
             std::thread::sleep(IDLE);
             return Ok(None);
         }
         self.progress.clear(ui)?;
-        let summary = account::summary(self.world, &fates, self.progress.elapsed_seconds(), self.plan.speed)?;
+        let elapsed_seconds = self.progress.elapsed_seconds();
+        let time = RunTime { elapsed_seconds, began_at: self.began_at, speed: self.plan.speed };
+        let summary = account::summary(self.world, &fates, time)?;
         Ok(Some(Ended::Complete(summary, fates)))
+    }
+
+    /// What became of every line, or of every job that this run had to do with.
+    fn fates(&self) -> Result<Vec<Fate>, CliError> {
+        if self.plan.file.is_some() {
+            return self.lines.fates(self.world);
+        }
+        let jobs = self.board.jobs().filter(|job| !self.settled.contains(&job.id));
+        Ok(jobs.cloned().map(Fate::of_job).collect())
+    }
+
+    /// Says once that nothing but held jobs keeps the run from ending.
+    fn say_held(&mut self, ui: &mut Ui) -> Result<(), CliError> {
+        let held = self.board.jobs().filter(|job| job.state == JobState::Held).count();
+        if held != self.held_told && held == self.board.open() && self.pipeline.is_drained()? {
+            self.held_told = held;
+            self.progress.tell(ui, &news::held(held));
+            self.refresh_now(ui)?;
+        }
+        Ok(())
     }
 
     fn interrupt(&mut self, ui: &mut Ui) -> Result<Ended, CliError> {

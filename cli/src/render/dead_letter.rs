@@ -1,5 +1,6 @@
 //! Dead letters, for people and programs.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use osprey_pipeline::dead::{DeadKind, DeadLetter, DeadStatus};
@@ -14,15 +15,18 @@ const SENTENCE_CHARACTERS_MAX: usize = 80;
 /// Most characters of a body that are shown.
 const BODY_CHARACTERS_MAX: usize = 4_000;
 
+/// What was asked of dead letters and not carried out yet, by id.
+pub type Asked = BTreeMap<String, String>;
+
 /// Dead letters as a table.
 #[must_use]
-pub fn list(letters: &[DeadLetter], now: i64) -> String {
+pub fn list(letters: &[DeadLetter], now: i64, asked: &Asked) -> String {
     let mut columns = Columns::new(&["ID", "WHAT", "STATUS", "CODE", ">AGE", "WHY"]);
     for letter in letters {
         columns.row([
             letter.id.to_string(),
             what(letter),
-            status(letter).to_owned(),
+            shown_status(letter, asked),
             letter.code.to_string(),
             short(now - letter.died_at),
             osprey_model::job::cut(&letter.message, SENTENCE_CHARACTERS_MAX),
@@ -33,7 +37,7 @@ pub fn list(letters: &[DeadLetter], now: i64) -> String {
 
 /// One dead letter as JSON, with its message when it is given.
 #[must_use]
-pub fn document(letter: &DeadLetter, record: Option<&Record>) -> Value {
+pub fn document(letter: &DeadLetter, record: Option<&Record>, asked: &Asked) -> Value {
     let DeadLetter { id, kind, code, message, died_at, status: _, told, redrives, .. } = letter;
     let mut document = json!({
         "id": id,
@@ -42,6 +46,7 @@ pub fn document(letter: &DeadLetter, record: Option<&Record>) -> Value {
         "message": message,
         "died_at": rfc3339(*died_at),
         "status": status(letter),
+        "asked": asked.get(&id.to_string()),
         "told": told,
         "redrives": redrives,
     });
@@ -55,11 +60,11 @@ pub fn document(letter: &DeadLetter, record: Option<&Record>) -> Value {
 
 /// One dead letter in sentences.
 #[must_use]
-pub fn story(letter: &DeadLetter, record: Option<&Record>, dir: &Path) -> String {
+pub fn story(letter: &DeadLetter, record: Option<&Record>, dir: &Path, asked: &Asked) -> String {
     let mut lines = vec![
         format!("dead letter {}", letter.id),
         format!("  what      {}", what(letter)),
-        format!("  status    {}", status(letter)),
+        format!("  status    {}", shown_status(letter, asked)),
         format!("  died at   {}", rfc3339(letter.died_at)),
         format!("  why       {} ({})", letter.message, letter.code),
     ];
@@ -81,6 +86,15 @@ fn what(letter: &DeadLetter) -> String {
     match &letter.kind {
         DeadKind::Job { name } => format!("job {name}"),
         DeadKind::Message { queue, .. } => format!("message of {queue}"),
+    }
+}
+
+/// The status, and what was asked: `open, redrive asked`.
+fn shown_status(letter: &DeadLetter, asked: &Asked) -> String {
+    match asked.get(&letter.id.to_string()).map(String::as_str) {
+        Some("RedriveDeadLetter") => format!("{}, redrive asked", status(letter)),
+        Some(_) => format!("{}, discard asked", status(letter)),
+        None => status(letter).to_owned(),
     }
 }
 

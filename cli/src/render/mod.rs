@@ -1,8 +1,10 @@
 //! What answers look like: tables and sentences for people, JSON for programs.
 
+pub mod action;
 pub mod dead_letter;
 pub mod decision;
 pub mod job;
+pub mod news;
 pub mod policy;
 pub mod run;
 pub mod table;

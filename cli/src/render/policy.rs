@@ -122,10 +122,16 @@ pub fn tests(outcomes: &[TestOutcome], paint: Paint) -> String {
     text
 }
 
+/// A number of things.
+#[must_use]
+pub fn size(count: usize) -> u64 {
+    u64::try_from(count).unwrap_or(u64::MAX)
+}
+
 /// A number and its noun: `1 test`, `2 tests`.
 #[must_use]
 pub fn counted(count: usize, noun: &str) -> String {
-    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
+    osprey_model::message::words::counted(size(count), noun)
 }
 
 #[cfg(test)]

@@ -20,7 +20,8 @@ use request::Prepared;
 /// Submit a job; the flags are those of `aws batch submit-job`.
 ///
 /// The job id is chosen here and printed at once; it stays the same across all attempts of the job. A structure is
-/// written as JSON or in the shorthand of the AWS command line.
+/// written as JSON, in the shorthand of the AWS command line, or as `file://PATH` of either. `--region` and `--profile`
+/// are taken and say nothing here; `--query` is not supported.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -30,7 +31,7 @@ Examples:
   osprey submit-job --local --cli-input-json file://job.json --wait
   osprey submit-job --local --from jobs.jsonl --output json
 
-Exit code 3 when the job is refused. With --wait 0 when it succeeded, 1 when it didn't.")]
+Exit code 3 when the job is refused. With --wait 0 when it succeeded, 1 when it didn't or no pipeline runs.")]
 pub struct SubmitJobArgs {
     /// Name of the job
     #[arg(long, value_name = "NAME")]
@@ -92,6 +93,15 @@ pub struct SubmitJobArgs {
     /// Submit every line of a file
     #[arg(long, value_name = "FILE", conflicts_with_all = ["job_name", "job_definition", "cli_input_json"])]
     from: Option<PathBuf>,
+    /// Of the AWS command line; says nothing here
+    #[arg(long, value_name = "REGION", hide = true)]
+    region: Option<String>,
+    /// Of the AWS command line; says nothing here
+    #[arg(long, value_name = "PROFILE", hide = true)]
+    profile: Option<String>,
+    /// Of the AWS command line; not supported
+    #[arg(long, value_name = "JMESPATH", hide = true)]
+    query: Option<String>,
     /// Wait until the job has ended
     #[arg(long)]
     wait: bool,
@@ -101,6 +111,7 @@ pub struct SubmitJobArgs {
 
 /// Submits.
 pub fn submit_job(args: &SubmitJobArgs, ui: &mut Ui) -> Result<Exit, CliError> {
+    check_foreign(args, ui)?;
     let joined = Joined::of(&args.place)?;
     let (prepared, refused) = match &args.from {
         Some(file) => from_file(file, ui)?,
@@ -112,7 +123,8 @@ pub fn submit_job(args: &SubmitJobArgs, ui: &mut Ui) -> Result<Exit, CliError> {
         print(ui, job)?;
         sent.push((job, message));
     }
-    if !sent.is_empty() {
+    // Whoever waits is told by the wait itself.
+    if !sent.is_empty() && !args.wait {
         joined.say_who_runs(ui)?;
     }
     let mut worst = if refused == 0 { Exit::Ok } else { Exit::Negative };
@@ -122,6 +134,20 @@ pub fn submit_job(args: &SubmitJobArgs, ui: &mut Ui) -> Result<Exit, CliError> {
         worst = worse(worst, exit_of(ended.state));
     }
     Ok(worst)
+}
+
+/// Options of the AWS command line that mean something else, or nothing, here.
+fn check_foreign(args: &SubmitJobArgs, ui: &mut Ui) -> Result<(), CliError> {
+    if args.query.is_some() {
+        return Err(CliError::new(ErrorCode::Usage, "`--query` is not supported")
+            .help("take `--output json`, which prints `jobId` and `jobName`, and pick with a tool such as jq"));
+    }
+    for (option, value) in [("--region", &args.region), ("--profile", &args.profile)] {
+        if value.is_some() {
+            ui.note(&format!("`{option}` says nothing here: this version reaches the local pipeline only"));
+        }
+    }
+    Ok(())
 }
 
 /// The jobs of a file. What can't be submitted is said and counted, and the rest goes on.

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use super::shorthand::{self, Shape};
 use super::{SubmitJobArgs, new_id};
 use crate::error::{CliError, ErrorCode};
-use crate::input;
+use crate::{input, plain};
 
 /// A job ready to be sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,10 +63,7 @@ fn refused(rejection: &Rejection) -> CliError {
 /// The request of `--cli-input-json`, or an empty one.
 fn base(text: Option<&str>) -> Result<Map<String, Value>, CliError> {
     let Some(text) = text else { return Ok(Map::new()) };
-    let read = match text.strip_prefix("file://") {
-        Some(path) => input::read_text(Path::new(path))?,
-        None => text.to_owned(),
-    };
+    let read = text_of(text)?;
     let fault = |fault: String| {
         CliError::new(ErrorCode::Usage, format!("`--cli-input-json` can't be read: {fault}"))
             .help("write a JSON object, or `file://PATH` of one")
@@ -74,8 +71,21 @@ fn base(text: Option<&str>) -> Result<Map<String, Value>, CliError> {
     match serde_json::from_str(&read) {
         Ok(Value::Object(request)) => Ok(request),
         Ok(_) => Err(fault("it is JSON and no object".to_owned())),
-        Err(error) => Err(fault(error.to_string())),
+        Err(error) => Err(fault(plain::fault(&error))),
     }
+}
+
+/// An option's text, or that of the file that `file://PATH` names, as on the AWS command line.
+fn text_of(given: &str) -> Result<String, CliError> {
+    match given.strip_prefix("file://") {
+        Some(path) => input::read_text(Path::new(path)),
+        None => Ok(given.to_owned()),
+    }
+}
+
+/// An option's value: JSON or shorthand, written out or in a file.
+fn given(option: &str, text: &str, shape: Shape) -> Result<Value, CliError> {
+    shorthand::parse(option, &text_of(text)?, shape)
 }
 
 fn put_texts(args: &SubmitJobArgs, request: &mut Map<String, Value>) {
@@ -115,12 +125,12 @@ fn put_structures(args: &SubmitJobArgs, request: &mut Map<String, Value>) -> Res
     ];
     for (member, option, text) in structures {
         if let Some(text) = text {
-            request.insert(member.to_owned(), shorthand::parse(option, text, Shape::Members)?);
+            request.insert(member.to_owned(), given(option, text, Shape::Members)?);
         }
     }
     let mut dependencies = Vec::new();
     for text in &args.depends_on {
-        match shorthand::parse("--depends-on", text, Shape::Members)? {
+        match given("--depends-on", text, Shape::Members)? {
             Value::Array(several) => dependencies.extend(several),
             one => dependencies.push(one),
         }
@@ -135,7 +145,7 @@ fn put_structures(args: &SubmitJobArgs, request: &mut Map<String, Value>) -> Res
 fn put_maps(args: &SubmitJobArgs, request: &mut Map<String, Value>) -> Result<(), CliError> {
     for (member, option, texts) in [("tags", "--tags", &args.tags), ("parameters", "--parameters", &args.parameters)] {
         for text in texts {
-            let Value::Object(more) = shorthand::parse(option, text, Shape::Texts)? else {
+            let Value::Object(more) = given(option, text, Shape::Texts)? else {
                 return Err(CliError::new(ErrorCode::Usage, format!("`{option}` must be a map of names and texts")));
             };
             let known = request.entry(member).or_insert_with(|| Value::Object(Map::new()));

@@ -6,6 +6,7 @@
 use serde_json::{Map, Value};
 
 use crate::error::{CliError, ErrorCode};
+use crate::plain;
 
 /// Members that are numbers.
 const NUMBERS: [&str; 6] = ["attempts", "attemptDurationSeconds", "memory", "numNodes", "size", "vcpus"];
@@ -31,7 +32,7 @@ pub enum Shape {
 pub fn parse(option: &str, text: &str, shape: Shape) -> Result<Value, CliError> {
     let trimmed = text.trim();
     if trimmed.starts_with(['{', '[']) {
-        return serde_json::from_str(trimmed).map_err(|fault| unreadable(option, &fault.to_string()));
+        return serde_json::from_str(trimmed).map_err(|fault| unreadable(option, &plain::fault(&fault)));
     }
     let mut reader = Reader { rest: trimmed, length: trimmed.len(), shape, depth: 0 };
     let members = reader.members().and_then(|members| match reader.rest {

@@ -8,7 +8,7 @@ use osprey_ports::{CallError, QueueKind, ReceivedMessage};
 use rusqlite::{Row, Transaction, params};
 use uuid::Uuid;
 
-use super::{LocalQueues, Place, VISIBILITY_SECONDS_MAX, refused, time};
+use super::{LocalQueues, Outcome, Place, VISIBILITY_SECONDS_MAX, refused, time};
 use crate::database::Statements;
 
 /// The right to delete a message, got by receiving it.
@@ -73,6 +73,20 @@ impl LocalQueues {
         self.receive_from(&self.place(queue), max, visibility_seconds)
     }
 
+    /// The oldest messages of a queue, at most `max`, as they are: nothing is received, so nothing changes for whoever
+    /// does.
+    ///
+    /// # Errors
+    ///
+    /// When the database can't be read.
+    pub fn peek(&self, queue: QueueKind, max: usize) -> Result<Vec<ReceivedMessage>, CallError> {
+        let sql = "SELECT id, body, sender, sent_at, receives FROM messages WHERE queue = ?1 ORDER BY seq LIMIT ?2";
+        let limit = i64::try_from(max).unwrap_or(i64::MAX);
+        Ok(self
+            .database
+            .read(|connection| -> Outcome<_> { Ok(connection.all(sql, params![queue.name(), limit], message)?) })?)
+    }
+
     /// Deletes a message, and says whether it was there. A stale receipt deletes nothing.
     ///
     /// # Errors
@@ -132,15 +146,19 @@ impl Due<'_> {
     }
 }
 
+fn message(row: &Row<'_>) -> rusqlite::Result<ReceivedMessage> {
+    Ok(ReceivedMessage {
+        id: MessageId::new(row.get::<_, String>(0)?),
+        body: row.get(1)?,
+        sender: row.get(2)?,
+        sent_at: time(row.get(3)?),
+        receive_count: row.get(4)?,
+    })
+}
+
 fn delivery(row: &Row<'_>) -> rusqlite::Result<Delivery> {
     Ok(Delivery {
-        message: ReceivedMessage {
-            id: MessageId::new(row.get::<_, String>(0)?),
-            body: row.get(1)?,
-            sender: row.get(2)?,
-            sent_at: time(row.get(3)?),
-            receive_count: row.get(4)?,
-        },
+        message: message(row)?,
         receipt: Receipt(row.get(5)?),
         first_received_at: time(row.get(6)?),
         source: row.get(7)?,

@@ -39,6 +39,18 @@ fn a_message_is_received_as_it_was_sent() {
 }
 
 #[test]
+fn whoever_looks_at_a_queue_takes_nothing_from_it() {
+    let queues = Bench::new().queues;
+    for body in ["a", "b", "c"] {
+        queues.send(QUEUE, body, 0).unwrap();
+    }
+    let seen = queues.peek(QUEUE, 2).unwrap();
+    assert_eq!(seen.iter().map(|message| message.body.as_str()).collect::<Vec<_>>(), ["a", "b"]);
+    assert_eq!(bodies(&queues.receive(QUEUE, 10, 30).unwrap()), ["a", "b", "c"]);
+    assert_eq!(queues.peek(QUEUE, 10).unwrap().len(), 3, "what is in flight is there too");
+}
+
+#[test]
 fn message_ids_are_uuids() {
     let queues = Bench::new().queues;
     let id = queues.send(QUEUE, "1", 0).unwrap();

@@ -1,0 +1,97 @@
+//! The whole record of a job as JSON.
+
+use osprey_model::job::Attempt;
+use osprey_pipeline::view::JobView;
+use serde_json::{Value, json};
+
+use super::super::action;
+use super::super::time::rfc3339;
+use super::{Array, FailedChild, Story, summary, text_or_null};
+
+/// The whole record as JSON. Every object is built member by member, so that what is an interface is in one place.
+#[must_use]
+pub fn record(story: &Story) -> Value {
+    let JobView { job, record, decision, dependencies, attempts, actions, extras, duplicates } = &story.view;
+    let mut document = summary(job);
+    let more = json!({
+        "policy_revision": text_or_null(job.policy.as_str()),
+        "fallback": job.fallback,
+        "decision": decision.as_ref().map(|decision| json!({
+            "priority": decision.derivation.priority,
+            "tier": decision.derivation.tier,
+            "pool": text_or_null(decision.pool.as_str()),
+            "policy_revision": decision.policy_revision,
+            "decided_at": rfc3339(decision.decided_at.as_millisecond()),
+            "steps": decision.derivation.steps,
+            "warnings": decision.warnings,
+        })),
+        "refusals": record.as_ref().map(|record| &record.refusals),
+        "lineage": {
+            "attempts": job.attempt,
+            "failures": job.counts.failures,
+            "preemptions": job.counts.preemptions,
+            "host_losses": job.counts.host_losses,
+            "wasted_gpu_seconds": job.counts.wasted_gpu_seconds,
+        },
+        "budget": { "failures": job.budget.failures, "interruptions": job.budget.interruptions },
+        "memory_mib": job.memory_mib,
+        "attempts": attempts.iter().map(|ended| attempt(ended, story)).collect::<Vec<_>>(),
+        "running": job.run.as_ref().map(|run| json!({
+            "number": job.attempt,
+            "batch_job_id": run.id,
+            "queue": run.queue,
+            "submitted_at": rfc3339(run.submitted_at),
+            "started_at": run.started_at.map(rfc3339),
+            "log": story.log(&run.id),
+        })),
+        "evictions": job.counts.preemptions,
+        "requeues": job.counts.requeues,
+        "depends_on": dependencies.iter().map(|dependency| &dependency.given).collect::<Vec<_>>(),
+        "actions": actions.iter().map(action::document).collect::<Vec<_>>(),
+        "array": story.array.as_ref().map(array),
+        "duplicates": duplicates,
+        "second_runs": extras.iter().map(|extra| json!({
+            "attempt": extra.attempt,
+            "batch_job_id": extra.batch_job_id,
+            "found_at": rfc3339(extra.found_at),
+            "stopped": extra.stopped,
+        })).collect::<Vec<_>>(),
+        "sender": record.as_ref().map(|record| &record.sender),
+        "sent_at": record.as_ref().map(|record| rfc3339(record.sent_at)),
+        "request": record.as_ref().map(|record| request(&record.body)),
+    });
+    if let (Value::Object(document), Value::Object(more)) = (&mut document, more) {
+        document.extend(more);
+    }
+    document
+}
+
+/// The body as JSON where it is some, else as text.
+fn request(body: &str) -> Value {
+    serde_json::from_str(body).unwrap_or_else(|_| body.into())
+}
+
+fn array(array: &Array) -> Value {
+    let failed = array.failed.iter().map(|child| {
+        let FailedChild { index, exit_code, reason, log } = child;
+        json!({ "index": index, "exit_code": exit_code, "reason": reason, "log": log })
+    });
+    json!({ "size": array.size, "failed_children": failed.collect::<Vec<_>>() })
+}
+
+fn attempt(attempt: &Attempt, story: &Story) -> Value {
+    json!({
+        "number": attempt.number,
+        "batch_job_id": attempt.batch_job_id,
+        "queue": attempt.queue,
+        "submitted_at": rfc3339(attempt.submitted_at),
+        "started_at": attempt.started_at.map(rfc3339),
+        "stopped_at": rfc3339(attempt.stopped_at),
+        "end_class": attempt.end_class,
+        "reason": attempt.reason,
+        "exit_code": attempt.exit_code,
+        "gpu_seconds": attempt.gpu_seconds,
+        "then": attempt.then,
+        "log": story.log(&attempt.batch_job_id),
+    })
+}
