@@ -252,6 +252,7 @@ def running():
         return [j for j in batch.list_jobs(jobQueue=FAIR)["jobSummaryList"] if j["jobId"] == ids["long"]]
 
     (row,) = until(rows)
+    assert row["capacityUsage"] == [{"capacityUnit": "VCPU", "quantity": 1.0}], row
     assert (row["status"], row["shareIdentifier"], row["jobDefinition"]) == ("RUNNING", "TeamB1", arn("job-definition/shell:2")), row
 
 

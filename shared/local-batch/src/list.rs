@@ -11,6 +11,7 @@ use crate::batch::LocalBatch;
 use crate::change::Change;
 use crate::error::BatchError;
 use crate::job::{JobRow, all_statuses};
+use crate::schedule::vcpus;
 
 /// Most jobs of a page that is asked for by status.
 pub const PAGE_MAX: i64 = 1_000;
@@ -228,6 +229,9 @@ impl Change<'_> {
         put("nodeProperties", node_summary(job));
         put("jobDefinition", json!(job.definition));
         put("shareIdentifier", json!(job.share));
+        if job.size.is_none() {
+            put("capacityUsage", json!([{"capacityUnit": "VCPU", "quantity": vcpus(job.vcpus_milli)}]));
+        }
         put("isCancelled", json!(job.cancelled));
         put("isTerminated", json!(job.terminated));
         Ok(Value::Object(summary))

@@ -118,6 +118,26 @@ impl Shapes {
     }
 }
 
+#[cfg(test)]
+impl Shapes {
+    /// A value with every member of a shape, for tests of whoever reads it.
+    pub(crate) fn sample(&self, shape: &str) -> Value {
+        match self.by_name.get(shape) {
+            Some(Shape::Struct(members)) => {
+                members.iter().map(|member| (member.name.to_owned(), self.sample(member.shape))).collect()
+            }
+            Some(Shape::List(of)) => Value::Array(vec![self.sample(of)]),
+            Some(Shape::Map(of)) => Value::Object(Map::from_iter([("key".to_owned(), self.sample(of))])),
+            None => match shape {
+                "i" | "l" => 1.into(),
+                "d" => 0.5.into(),
+                "b" => true.into(),
+                _ => "text".into(),
+            },
+        }
+    }
+}
+
 fn shape(line: &'static str) -> Option<(&'static str, Shape)> {
     let mut words = line.split_ascii_whitespace();
     let name = words.next()?;

@@ -134,8 +134,8 @@ impl Drop for Forwarder {
 /// Posts the events that are due, and says how many there were.
 fn post_due(world: &LocalWorld, place: &Place, target: &HttpTarget) -> Result<usize, CallError> {
     let queues = world.queues();
-    // Longer than all posts of this round can take, at any speed: nobody else reads this queue.
-    let deliveries = queues.receive_from(place, AT_A_TIME, 43_200)?;
+    // Nobody else reads this queue, so an event that comes up again meanwhile is posted only after this round.
+    let deliveries = queues.receive_from(place, AT_A_TIME, AGAIN_SECONDS.1)?;
     for delivery in &deliveries {
         match target.post(&delivery.message.body) {
             Ok(()) => drop(queues.delete_from(&place.name, &delivery.receipt)?),

@@ -148,7 +148,30 @@ pub(crate) fn word<T: Copy>(input: &Input, name: &str, known: &[(&str, T)]) -> R
 
 #[cfg(test)]
 mod tests {
+    use osprey_model::definition::JobDefinition;
+    use osprey_model::request::SubmitJobRequest;
+
     use super::*;
+
+    /// Reads a value and writes it again.
+    fn through<T: serde::Serialize + serde::de::DeserializeOwned>(value: &Value) -> Value {
+        serde_json::to_value(serde_json::from_value::<T>(value.clone()).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn every_member_of_a_submission_goes_in_and_out() {
+        let sample = SHAPES.sample("SubmitJobRequest");
+        assert!(sample["containerOverrides"]["resourceRequirements"][0]["value"].is_string(), "{sample}");
+        assert_eq!(through::<SubmitJobRequest>(&sample), sample);
+    }
+
+    #[test]
+    fn every_member_of_a_definition_goes_in_and_out() {
+        let sample = SHAPES.sample("RegisterJobDefinitionRequest");
+        let mut got = through::<JobDefinition>(&sample);
+        got.as_object_mut().unwrap().remove("revision");
+        assert_eq!(got, sample);
+    }
 
     #[test]
     fn every_operation_has_its_shape() {
