@@ -2,6 +2,7 @@
 
 use std::io::{self, IsTerminal, Write};
 
+use osprey_model::message::words;
 use serde::Serialize;
 
 use crate::error::{CliError, ErrorCode};
@@ -103,7 +104,8 @@ impl Ui {
         if self.muted {
             return Ok(());
         }
-        Ok(writeln!(self.out, "{text}")?)
+        let shown = if self.is_json() { text.to_owned() } else { lines_shown(text) };
+        Ok(writeln!(self.out, "{shown}")?)
     }
 
     /// Writes one line of JSON to standard output.
@@ -132,14 +134,14 @@ impl Ui {
     pub fn progress(&mut self, line: &str) {
         let shown = match self.format {
             Format::Table => self.text(line).and_then(|()| self.flush()),
-            Format::Json => writeln!(self.err, "{line}").map_err(CliError::from),
+            Format::Json => writeln!(self.err, "{}", lines_shown(line)).map_err(CliError::from),
         };
         self.muted |= shown.is_err_and(|error| error.code == ErrorCode::BrokenPipe);
     }
 
     /// Writes a line of advice to standard error. That it can't be written is no failure of the command.
     pub fn note(&mut self, text: &str) {
-        let _ = writeln!(self.err, "{text}");
+        let _ = writeln!(self.err, "{}", lines_shown(text));
     }
 
     /// Shows what is still buffered.
@@ -173,6 +175,27 @@ impl Ui {
     }
 }
 
+/// The escape sequences that [`Paint`] makes.
+const COLOURS: [&str; 4] = ["\x1b[1;31m", "\x1b[1m", "\x1b[36m", "\x1b[0m"];
+
+/// Lines as a terminal may show them: names, reasons and bodies are foreign, and must not move the cursor, clear the
+/// screen or turn the direction of writing. Our colours stay.
+fn lines_shown(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(['\x1b', '\n']) {
+        let (before, after) = rest.split_at(at);
+        shown.push_str(&words::shown(before));
+        let kept = COLOURS.iter().copied().chain(["\n"]).find(|kept| after.starts_with(kept));
+        let length = kept.map_or(1, str::len);
+        let (special, after) = after.split_at(length);
+        shown.push_str(&kept.map_or_else(|| words::shown(special), str::to_owned));
+        rest = after;
+    }
+    shown.push_str(&words::shown(rest));
+    shown
+}
+
 fn json_error(error: &CliError) -> String {
     let CliError { code, message, help } = error;
     serde_json::json!({ "error": { "code": code, "message": message, "help": help } }).to_string()
@@ -195,5 +218,12 @@ mod tests {
     fn without_colour_text_stays_as_it_is() {
         assert_eq!(Paint::OFF.wrong("error:"), "error:");
         assert_eq!(Paint { is_on: true }.advice("x"), "\u{1b}[36mx\u{1b}[0m");
+    }
+
+    #[test]
+    fn foreign_text_cant_speak_to_the_terminal_and_our_colours_can() {
+        let text = format!("{} a\x1b[2Jb\u{9b}31m\nc\u{202e}d\u{7}", Paint { is_on: true }.wrong("error:"));
+        let want = "\x1b[1;31merror:\x1b[0m a\\u{1b}[2Jb\\u{9b}31m\nc\\u{202e}d\\u{7}";
+        assert_eq!(lines_shown(&text), want);
     }
 }

@@ -20,10 +20,10 @@ const CHOSEN: &str = "00000000-";
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A folder that is gone when the test is over.
-struct Folder(PathBuf);
+pub(crate) struct Folder(pub(crate) PathBuf);
 
 impl Folder {
-    fn new(name: &str) -> io::Result<Self> {
+    pub(crate) fn new(name: &str) -> io::Result<Self> {
         let path = env::temp_dir().join(format!("osprey-golden-{name}-{}", std::process::id()));
         match fs::remove_dir_all(&path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -32,7 +32,7 @@ impl Folder {
         Ok(Self(path))
     }
 
-    fn state(&self) -> String {
+    pub(crate) fn state(&self) -> String {
         self.0.join("state").display().to_string()
     }
 }
@@ -78,9 +78,13 @@ fn is_heading(line: &str) -> bool {
 fn mark(text: &str) -> Option<(String, usize)> {
     let word_end = text.find([' ', ',', '"', '`', '}', ')', '/']).unwrap_or(text.len());
     let word = text.get(..word_end)?;
-    let is_hex = |c: char| c.is_ascii_hexdigit() || c == '-';
+    let is_id = |word: &str| word.len() == 36 && word.chars().all(|c| c.is_ascii_hexdigit() || c == '-');
+    // A child of an array is its parent's id, a colon and its index.
+    if let Some((_, index)) = word.split_once(':').filter(|(parent, _)| is_id(parent)) {
+        return Some((format!("<id>:{index}"), word_end));
+    }
     let mark = match word {
-        _ if word.len() == 36 && word.chars().all(is_hex) && !word.starts_with(CHOSEN) => "<id>",
+        _ if is_id(word) && !word.starts_with(CHOSEN) => "<id>",
         _ if word.len() == 24 && word.ends_with('Z') && word.get(10..11) == Some("T") => "<time>",
         _ if is_seconds(word) => "<s>",
         _ if word.len() == 12 && word.chars().all(|c| c.is_ascii_hexdigit()) => "<revision>",
@@ -131,20 +135,26 @@ fn every_local_session_says_what_it_said() -> Checked {
 }
 
 /// A run of one node in the background, stopped when the test is over.
-struct Running(Child);
+pub(crate) struct Running(Child);
 
 impl Running {
     fn start(state: &str) -> io::Result<Self> {
-        let words = ["local", "run", "tests/golden/local/slow.jsonl", "--nodes", "1", "--state", state];
+        Self::start_of("slow.jsonl", state, Stdio::null(), Stdio::null())
+    }
+
+    /// A run of a file beside the sessions.
+    pub(crate) fn start_of(file: &str, state: &str, out: Stdio, err: Stdio) -> io::Result<Self> {
+        let file = format!("tests/golden/local/{file}");
+        let words = ["local", "run", &file, "--nodes", "1", "--state", state];
         let mut program = Program::command(words);
-        let child = program.stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
+        let child = program.stdout(out).stderr(err).spawn()?;
         let running = Self(child);
         wait_for(|| Path::new(state).join("run.json").exists())?;
         Ok(running)
     }
 
     /// Sends Ctrl-C's signal and waits for the end.
-    fn interrupt(&mut self) -> io::Result<Option<i32>> {
+    pub(crate) fn interrupt(&mut self) -> io::Result<Option<i32>> {
         let pid = i32::try_from(self.0.id()).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::NotFound)?;
         kill_process(pid, Signal::INT)?;
         Ok(self.0.wait()?.code())
@@ -158,7 +168,7 @@ impl Drop for Running {
     }
 }
 
-fn wait_for(mut holds: impl FnMut() -> bool) -> io::Result<()> {
+pub(crate) fn wait_for(mut holds: impl FnMut() -> bool) -> io::Result<()> {
     let until = Instant::now() + PATIENCE;
     while !holds() {
         if Instant::now() > until {
@@ -169,7 +179,7 @@ fn wait_for(mut holds: impl FnMut() -> bool) -> io::Result<()> {
     Ok(())
 }
 
-fn said(words: &[&str]) -> Result<String, Box<dyn std::error::Error>> {
+pub(crate) fn said(words: &[&str]) -> Result<String, Box<dyn std::error::Error>> {
     let words: Vec<String> = ["osprey"].iter().chain(words).map(|word| (*word).to_owned()).collect();
     crate::run(&words)
 }

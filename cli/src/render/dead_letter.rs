@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use osprey_model::message::words::shown;
 use osprey_pipeline::dead::{DeadKind, DeadLetter, DeadStatus};
 use osprey_pipeline::record::Record;
 use serde_json::{Value, json};
@@ -63,10 +64,10 @@ pub fn document(letter: &DeadLetter, record: Option<&Record>, asked: &Asked) -> 
 pub fn story(letter: &DeadLetter, record: Option<&Record>, dir: &Path, asked: &Asked) -> String {
     let mut lines = vec![
         format!("dead letter {}", letter.id),
-        format!("  what      {}", what(letter)),
+        format!("  what      {}", shown(&what(letter))),
         format!("  status    {}", shown_status(letter, asked)),
         format!("  died at   {}", rfc3339(letter.died_at)),
-        format!("  why       {} ({})", letter.message, letter.code),
+        format!("  why       {} ({})", shown(&letter.message), letter.code),
     ];
     if let Some(record) = record {
         lines.push(format!("  sent      {} by {}", rfc3339(record.sent_at), record.sender));

@@ -2,6 +2,7 @@
 
 use osprey_model::decision::{FactValue, Step};
 use osprey_model::id::{PoolName, TierName};
+use osprey_model::message::words::shown;
 use osprey_model::reason::Refusal;
 use serde::Serialize;
 
@@ -38,7 +39,7 @@ pub struct Answer {
 /// The answer for people.
 #[must_use]
 pub fn answer(answer: &Answer) -> String {
-    let mut lines = vec![answer.job_name.clone().unwrap_or_else(|| "(no job name)".to_owned())];
+    let mut lines = vec![answer.job_name.as_deref().map_or_else(|| "(no job name)".to_owned(), shown)];
     if !answer.steps.is_empty() {
         lines.push(indent(&steps(&answer.steps)));
     }

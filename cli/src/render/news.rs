@@ -1,7 +1,7 @@
 //! What happens during a run, one line each.
 
 use osprey_model::job::{Job, JobState};
-use osprey_model::message::words::counted;
+use osprey_model::message::words::{counted, shown};
 
 use super::action;
 use crate::local::account::{Fate, What};
@@ -19,8 +19,8 @@ pub fn job(job: &Job, line: Option<u64>) -> String {
         text.push_str(&format!("  {note}"));
     }
     match line.filter(|_| *state == JobState::Refused) {
-        Some(line) => format!("line {line}  {text}"),
-        None => text,
+        Some(line) => format!("line {line}  {}", shown(&text)),
+        None => shown(&text),
     }
 }
 
@@ -56,7 +56,7 @@ pub fn acted(acted: &Acted, line: Option<u64>) -> String {
 }
 
 fn numbered(line: Option<u64>, text: &str) -> String {
-    line.map_or_else(|| text.to_owned(), |line| format!("line {line}  {text}"))
+    line.map_or_else(|| shown(text), |line| format!("line {line}  {}", shown(text)))
 }
 
 /// That a run can't end while people hold jobs.

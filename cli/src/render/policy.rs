@@ -164,6 +164,24 @@ error[UnknownFact]: there is no fact `job.gpuz`
         assert_eq!(source.broken(&errors), want);
     }
 
+    const DOCUMENT: &str = include_str!("../../../docs/policy.md");
+
+    /// The first fenced block of a language in `docs/policy.md`.
+    fn block(language: &str) -> &'static str {
+        DOCUMENT.split(&format!("```{language}\n")).nth(1).and_then(|rest| rest.split("```").next()).unwrap()
+    }
+
+    #[test]
+    fn the_mistakes_of_the_document_are_shown_as_they_are() {
+        let text = block("toml")
+            .replace(r#"when = 'job.environment == "production"'"#, r#"when = 'job.enviroment = "production"'"#)
+            .replace("-10 * lineage.failures", "-10 * lineage.failure")
+            .replace(r#"may_preempt = ["spare"]"#, r#"may_preempt = ["spaer"]"#);
+        let errors = Policy::load(&text).err().unwrap();
+        let told = Source { name: "small.toml", text: &text, paint: Paint::OFF }.broken(&errors);
+        assert!(DOCUMENT.contains(&format!("```text\n{told}\n```")), "{told}");
+    }
+
     #[test]
     fn a_word_or_a_quoted_text_is_underlined_whole() {
         for (line, start, want) in

@@ -1,6 +1,7 @@
 //! Plain tables: a header, columns with two blanks between them, no lines. They can be cut up by other programs.
 
 use comfy_table::{Cell, CellAlignment, ContentArrangement, Table};
+use osprey_model::message::words::shown;
 
 /// A table on its way.
 pub struct Columns {
@@ -35,7 +36,7 @@ impl Columns {
             .enumerate()
             .map(|(index, text)| {
                 let alignment = if is_right(&index) { CellAlignment::Right } else { CellAlignment::Left };
-                Cell::new(text).set_alignment(alignment)
+                Cell::new(shown(&text)).set_alignment(alignment)
             })
             .collect()
     }
@@ -61,5 +62,13 @@ mod tests {
         columns.row(["train-7", "8", "running"].map(str::to_owned));
         columns.row(["x", "16", ""].map(str::to_owned));
         assert_eq!(columns.render(), "NAME     GPUS  STATE\ntrain-7     8  running\nx          16");
+    }
+
+    #[test]
+    fn a_cell_can_neither_forge_a_row_nor_speak_to_the_terminal() {
+        let mut columns = Columns::new(&["NAME", "STATE"]);
+        columns.row(["a\n99 done\u{1b}[2J\u{202e}", "running"].map(str::to_owned));
+        let want = "NAME                               STATE\na\\u{a}99 done\\u{1b}[2J\\u{202e}  running";
+        assert_eq!(columns.render(), want);
     }
 }

@@ -35,18 +35,6 @@ fn the_derivation_of_the_walk_through_is_real() {
     assert!(block("json") == text, "{text}");
 }
 
-#[test]
-fn the_mistakes_of_the_walk_through_are_real() {
-    let text = block("toml")
-        .replace(r#"when = 'job.environment == "production"'"#, r#"when = 'job.enviroment = "production"'"#)
-        .replace("-10 * lineage.failures", "-10 * lineage.failure")
-        .replace(r#"may_preempt = ["spare"]"#, r#"may_preempt = ["spaer"]"#);
-    let errors = Policy::load(&text).expect_err("three mistakes");
-    let line = |error: &crate::PolicyError| format!("{error}\n    help: {}\n", error.help.as_deref().unwrap_or("none"));
-    let told: String = errors.iter().map(line).collect();
-    assert!(DOCUMENT.contains(&format!("```text\n{told}```")), "{told}");
-}
-
 /// Every key that a policy may have is documented.
 #[test]
 fn the_document_has_every_key() {

@@ -1,6 +1,7 @@
 //! The whole record of a job, for people.
 
 use osprey_model::job::Job;
+use osprey_model::message::words::shown;
 use osprey_pipeline::view::JobView;
 
 use super::super::table::Columns;
@@ -51,8 +52,8 @@ fn head(story: &Story) -> String {
         rows.push(("duplicates", format!("{} with the same content", counted(*duplicates, "more message"))));
     }
     let rows = rows.into_iter().filter(|(_, value)| !value.is_empty());
-    let lines: Vec<String> = rows.map(|(name, value)| format!("  {name:<11}{value}")).collect();
-    format!("{}\n{}", job.name, lines.join("\n"))
+    let lines: Vec<String> = rows.map(|(name, value)| format!("  {name:<11}{}", shown(&value))).collect();
+    format!("{}\n{}", shown(&job.name), lines.join("\n"))
 }
 
 fn grown(mib: u64) -> String {

@@ -147,7 +147,11 @@ fn by_budget(ended: &Ended<'_>, rules: &RequeueRules, counts: Counts, budget: Bu
     }
     let failures_max = strategy::failures_max(ended.retry).unwrap_or(rules.failures_max);
     if ended.class.is_failure() && budget.failures > failures_max {
-        let allowed = if failures_max == 1 { "1 retry is".to_owned() } else { format!("{failures_max} retries are") };
+        let allowed = match failures_max {
+            0 => "no retry is".to_owned(),
+            1 => "1 retry is".to_owned(),
+            _ => format!("{failures_max} retries are"),
+        };
         let failed = times(u64::from(budget.failures));
         let message = format!("failed {failed} where {allowed} allowed: {}", ended.words());
         return Next::Die(End::new(ReasonCode::FailuresExhausted, &message));
