@@ -68,7 +68,7 @@ mod tests {
     fn a_cell_can_neither_forge_a_row_nor_speak_to_the_terminal() {
         let mut columns = Columns::new(&["NAME", "STATE"]);
         columns.row(["a\n99 done\u{1b}[2J\u{202e}", "running"].map(str::to_owned));
-        let want = "NAME                               STATE\na\\u{a}99 done\\u{1b}[2J\\u{202e}  running";
+        let want = "NAME                            STATE\na\\u{a}99 done\\u{1b}[2J\\u{202e}  running";
         assert_eq!(columns.render(), want);
     }
 }
