@@ -35,6 +35,8 @@ pub const DUPLICATE: &str = "DUPLICATE#";
 pub const ACTION: &str = "ACTION#";
 /// Start of the sort keys of second Batch jobs.
 pub const EXTRA: &str = "EXTRA#";
+/// Start of the sort keys of a team's usage.
+pub const DAY: &str = "DAY#";
 /// Partition of the listing of jobs.
 pub const JOBS: &str = "JOBS";
 /// Partition of the listing of dead letters.
@@ -123,7 +125,7 @@ pub fn dead(id: JobId) -> Key {
 /// The usage of a team on one day.
 #[must_use]
 pub fn usage(team: &str, day: &str) -> Key {
-    Key::new(format!("USAGE#{team}"), format!("DAY#{day}"))
+    Key::new(format!("USAGE#{team}"), format!("{DAY}{day}"))
 }
 
 /// A time as it sorts: milliseconds since 1970 in thirteen digits.

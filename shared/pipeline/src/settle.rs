@@ -34,11 +34,10 @@ impl<P: dispatch::Ports + apply::Ports + ListJobs + DescribeJobs> Ports for P {}
 /// When the store or Batch fails; the claim stays.
 pub async fn settle<P: Ports>(ctx: &Context<'_>, ports: &P, job: &Job) -> Result<(), Failure> {
     let Some(claim) = job.claim.as_ref().filter(|_| job.state == JobState::Claimed) else { return Ok(()) };
+    // What a list shows is what there was when it was asked for, however long the answer took.
+    let asked_at = ports.now().as_millisecond();
     let found = find(ports, job, claim).await?;
-    if found.is_empty() {
-        return not_found(ctx, ports, job.id, job.attempt, claim.at).await;
-    }
-    let Some((first, others)) = found.split_first() else { return Ok(()) };
+    let Some((first, others)) = found.split_first() else { return not_found(ctx, ports, job, asked_at).await };
     // The second ones first: once the claim is settled nobody would look for them again.
     for other in others {
         let id = BatchJobId::new(other.job_id.as_str());
@@ -73,17 +72,11 @@ fn is_of(detail: &JobDetail, id: JobId, attempt: u32) -> bool {
     apply::tagged(detail).is_some_and(|owner| owner == outgoing::Owner { job: id, attempt })
 }
 
-async fn not_found<P: Ports>(
-    ctx: &Context<'_>,
-    ports: &P,
-    id: JobId,
-    attempt: u32,
-    claimed_at: i64,
-) -> Result<(), Failure> {
-    let now = ports.now().as_millisecond();
-    repository::change(ports, ctx.settings, id, |job| {
-        let same = job.state == JobState::Claimed && job.attempt == attempt && job.claim_at() == Some(claimed_at);
-        same.then(|| Change::of(after_empty_list(job, ctx.settings, now)))
+/// Notes an empty list. Of several lists that were asked for at one time, only one counts: they see the same.
+async fn not_found<P: Ports>(ctx: &Context<'_>, ports: &P, seen: &Job, asked_at: i64) -> Result<(), Failure> {
+    repository::change(ports, ctx.settings, seen.id, |job| {
+        let same = job.attempt == seen.attempt && job.claim == seen.claim && job.updated_at == seen.updated_at;
+        (same && job.state == JobState::Claimed).then(|| Change::of(after_empty_list(job, ctx.settings, asked_at)))
     })
     .await?;
     Ok(())

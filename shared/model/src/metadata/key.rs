@@ -66,13 +66,20 @@ impl Key {
     /// The key that is spelt so, by name or alias; letter case, `-` and `_` don't matter.
     #[must_use]
     pub fn of(spelling: &str) -> Option<Self> {
-        let bare = bare(spelling);
-        spellings().find(|(_, known)| self::bare(known) == bare).map(|(key, _)| key)
+        spellings().find(|(_, known)| bare(known).eq(bare(spelling))).map(|(key, _)| key)
     }
 
     /// The spelling that `word` may have been meant as.
     pub(super) fn near(word: &str) -> Option<&'static str> {
         nearest(word, spellings().map(|(_, known)| known))
+    }
+
+    /// The spelling that `word` differs from by one letter, or by two that changed places.
+    pub(super) fn one_off(word: &str) -> Option<&'static str> {
+        let length = word.chars().count();
+        let lower = word.to_lowercase();
+        let alike = spellings().map(|(_, known)| known).filter(|known| known.len().abs_diff(length) <= 1);
+        alike.filter(|known| strsim::osa_distance(&lower, known) == 1).min()
     }
 }
 
@@ -82,8 +89,9 @@ fn spellings() -> impl Iterator<Item = (Key, &'static str)> {
         .flat_map(|(key, name, aliases)| std::iter::once(name).chain(aliases.iter()).map(|known| (*key, *known)))
 }
 
-fn bare(spelling: &str) -> String {
-    spelling.chars().filter(|c| !matches!(c, '-' | '_')).flat_map(char::to_lowercase).collect()
+/// What counts of a spelling. Every tag of every job is compared with every spelling, so nothing is copied here.
+fn bare(spelling: &str) -> impl Iterator<Item = char> {
+    spelling.chars().filter(|c| !matches!(c, '-' | '_')).flat_map(char::to_lowercase)
 }
 
 #[cfg(test)]

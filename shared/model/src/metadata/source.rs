@@ -95,8 +95,7 @@ impl Claims {
     fn suggest_tags(&mut self, tags: &BTreeMap<String, String>) {
         for name in tags.keys().filter(|name| name.chars().count() >= SUGGESTED_TAG_CHARACTERS_MIN) {
             if Key::of(name).is_none()
-                && let Some(near) = Key::near(name)
-                && strsim::osa_distance(&name.to_lowercase(), near) == 1
+                && let Some(near) = Key::one_off(name)
             {
                 self.warnings.push(format!("tag {} is not read; did you mean {}?", quote(name), quote(near)));
             }
