@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 pub mod backlog;
+pub mod chaos;
 pub mod source;
 
 /// The root of the repository.

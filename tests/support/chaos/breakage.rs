@@ -91,6 +91,12 @@ impl Breakage {
         (Self::StaleReads, "stale-reads", 50),
     ];
 
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        Self::ALL.iter().find(|(known, _, _)| *known == self).map_or("", |(_, name, _)| *name)
+    }
+
     /// The breakage of a name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {

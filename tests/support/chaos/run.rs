@@ -190,9 +190,9 @@ impl Run {
         let running = self.running.get(&queue).copied().unwrap_or(0);
         let batch = {
             let mut world = enter(&self.world);
+            world.polled(queue);
             if running >= self.setup.at_once_max {
-                let soon = world.now + 500;
-                world.later(soon, Happening::Poll(queue));
+                // The next one to end makes room.
                 return;
             }
             world.receive(queue, &self.setup)
@@ -271,9 +271,13 @@ impl Run {
 
     fn end(&mut self, number: usize, queue: Option<QueueKind>) {
         self.free.push(number);
-        if let Some(running) = queue.and_then(|queue| self.running.get_mut(&queue)) {
+        let Some(queue) = queue else { return };
+        if let Some(running) = self.running.get_mut(&queue) {
             *running -= 1;
         }
+        let mut world = enter(&self.world);
+        let soon = world.now + 1;
+        world.poll_at(queue, soon);
     }
 
     fn finish(self) -> Finished {
@@ -397,9 +401,8 @@ impl World {
             let handle = (queue, *place);
             self.received(handle, message, poll.hidden_until);
         }
-        let next = self.queues.next_visible(queue).filter(|next| *next <= self.now);
-        if next.is_some() {
-            self.later(self.now + 1, Happening::Poll(queue));
+        if let Some(next) = self.queues.next_visible(queue) {
+            self.poll_at(queue, next.max(self.now + 1));
         }
         batch
     }
@@ -407,7 +410,7 @@ impl World {
     /// Messages that went to a dead-letter queue are polled there, unless a breakage drops them.
     fn bury(&mut self, queue: QueueKind, dead: &[MessageId]) {
         let Some(to) = queue.dead_letter_queue() else { return };
-        self.later(self.now, Happening::Poll(to));
+        self.poll_at(to, self.now);
         if self.is_broken(Breakage::DropDeadLetters) {
             self.queues.drop_all(to, dead);
         }
@@ -420,7 +423,7 @@ impl World {
         if let Some(stored) = self.queues.get_mut(handle) {
             stored.visible_at = again_at;
         }
-        self.later(again_at, Happening::Poll(handle.0));
+        self.poll_at(handle.0, again_at);
         if self.is_broken(Breakage::AcknowledgeFirst) {
             self.queues.delete(handle);
         }

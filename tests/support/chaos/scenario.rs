@@ -1,7 +1,5 @@
 //! What is sent in a run, with the truth of each message: what it is, what it depends on, what its job will do.
 
-use osprey_model::id::JobId;
-
 use super::random::Random;
 use super::script::Script;
 
@@ -256,7 +254,6 @@ fn parent(random: &mut Random, ids: &[String], at: usize) -> String {
 }
 
 fn uuid(random: &mut Random) -> String {
-    let (high, low) = (random.draw(), random.draw());
-    let bits = (u128::from(high) << 64) | u128::from(low);
-    JobId::from_uuid(uuid::Builder::from_random_bytes(bits.to_be_bytes()).into_uuid()).to_string()
+    let mut hex = |digits: u32| random.draw() >> (64 - 4 * digits);
+    format!("{:08x}-{:04x}-4{:03x}-9{:03x}-{:012x}", hex(8), hex(4), hex(3), hex(3), hex(12))
 }

@@ -1,7 +1,7 @@
 //! The world of a run: the time, what is to come, and everything that the ports lead to.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BinaryHeap};
 use std::sync::Arc;
 
 use osprey_model::id::MessageId;
@@ -151,6 +151,7 @@ pub struct World {
     /// Messages that are yet to be sent by plan.
     pub unsent: usize,
     seed: u64,
+    polls: BTreeMap<QueueKind, i64>,
     timers: BinaryHeap<Reverse<Timer>>,
     planned: u64,
     messages: u64,
@@ -190,6 +191,7 @@ impl World {
             policy: 0,
             unsent: 0,
             seed,
+            polls: BTreeMap::new(),
             timers: BinaryHeap::new(),
             planned: 0,
             messages: 0,
@@ -212,6 +214,21 @@ impl World {
         self.planned += 1;
         self.unsent += usize::from(matches!(happening, Happening::Send(_)));
         self.timers.push(Reverse(Timer { at: at.max(self.now), number: self.planned, happening }));
+    }
+
+    /// Plans that a queue is looked at, unless that is planned for an earlier time: then it is planned anew there.
+    pub fn poll_at(&mut self, queue: QueueKind, at: i64) {
+        if self.polls.get(&queue).is_none_or(|planned| at < *planned) {
+            self.polls.insert(queue, at);
+            self.later(at, Happening::Poll(queue));
+        }
+    }
+
+    /// Notes that a queue is looked at now.
+    pub fn polled(&mut self, queue: QueueKind) {
+        if self.polls.get(&queue).is_some_and(|planned| *planned <= self.now) {
+            self.polls.remove(&queue);
+        }
     }
 
     /// The next thing that happens; the time goes on to it.
@@ -244,7 +261,7 @@ impl World {
         let visible_at = self.now + delay_ms + scatter;
         let message = Stored { id: id.clone(), body, sender, sent_at: self.now, visible_at, received: 0 };
         self.queues.put(queue, message);
-        self.later(visible_at, Happening::Poll(queue));
+        self.poll_at(queue, visible_at);
         id
     }
 

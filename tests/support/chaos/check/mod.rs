@@ -39,6 +39,7 @@ fn settled(finished: &Finished) -> Result<(), String> {
     let jobs = world.observer.jobs.iter().filter(|(id, job)| !world.rests(id, &job.state));
     left.extend(jobs.map(|(id, job)| format!("job {id} {}", job.state)));
     left.extend(world.batch.jobs.iter().filter(|job| !job.is_over()).map(|job| format!("Batch job {}", job.id)));
+    left.extend(world.observer.under_way.iter().map(|id| format!("dead letter {id}")));
     left.truncate(5);
     Err(format!("not settled within the bound after faults stopped: {}", left.join(", ")))
 }

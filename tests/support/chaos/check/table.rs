@@ -65,6 +65,7 @@ impl Table {
                 } else if let Some(message) = rest("DUPLICATE#") {
                     self.duplicates.push((id.to_owned(), message));
                 }
+                // `ACTION#message` with a job is a copy for its readers; the place is the item of its own.
             }
             "BATCH" => drop(self.owners.insert(id.to_owned(), (text(&body, "job"), number(&body, "attempt")))),
             "ACTION" => drop(self.actions.insert(id.to_owned())),

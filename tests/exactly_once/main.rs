@@ -1,0 +1,5 @@
+//! Exactly once: a small part of what the `chaos` command runs by the thousand, with the seeds that found faults.
+
+mod breakages;
+mod regressions;
+mod seeds;
