@@ -24,14 +24,8 @@ pub enum QueueKind {
 
 impl QueueKind {
     /// Every queue.
-    pub const ALL: [Self; 6] = [
-        Self::Submissions,
-        Self::Internal,
-        Self::Events,
-        Self::SubmissionsDead,
-        Self::InternalDead,
-        Self::EventsDead,
-    ];
+    pub const ALL: [Self; 6] =
+        [Self::Submissions, Self::Internal, Self::Events, Self::SubmissionsDead, Self::InternalDead, Self::EventsDead];
 
     /// The queue's name, as created by the template and locally.
     #[must_use]
