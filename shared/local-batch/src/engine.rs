@@ -148,8 +148,9 @@ impl Engine {
             self.launch(&live)?;
         }
         self.forget_ended(&live);
-        // At most half of one core goes into looking.
-        Ok(self.until_due(&live).max(started.elapsed()))
+        // At most half of one core goes into looking; what has been done was worth its time.
+        let looking = if work { Duration::ZERO } else { started.elapsed() };
+        Ok(self.until_due(&live).max(looking))
     }
 
     fn inner(&self) -> &Inner {

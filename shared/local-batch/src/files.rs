@@ -3,11 +3,13 @@
 //! * `.pid` says which supervisor runs the attempt. It is made by linking a finished file, which fails when the name
 //!   exists: of any number of supervisors started for one attempt, one runs the command.
 //! * `.run` says which process the command is, and when it started.
-//! * `.exit` says how it ended. It is synced and renamed into place, so it is whole or absent.
+//! * `.exit` says how it ended. It is renamed into place, so a crash of any process leaves it whole or absent. It isn't
+//!   synced: when the whole machine goes down every command has ended anyway, and an end that didn't reach the disk
+//!   reads as one that wasn't written.
 //! * `.log` is the command's standard output and standard error.
 
-use std::fs::{self, File};
-use std::io::{self, Write};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
@@ -117,7 +119,7 @@ impl AttemptFiles {
     /// # Errors
     /// Failures of the file system.
     pub fn put_started(&self, started: &Started) -> io::Result<()> {
-        self.put("run", started, false)
+        self.put("run", started)
     }
 
     /// The command, once it runs.
@@ -126,12 +128,12 @@ impl AttemptFiles {
         read(&self.named("run"))
     }
 
-    /// Writes down the end, and doesn't return before it is on the disk.
+    /// Writes down the end.
     ///
     /// # Errors
     /// Failures of the file system.
     pub fn put_exit(&self, exit: &Exit) -> io::Result<()> {
-        self.put("exit", exit, true)
+        self.put("exit", exit)
     }
 
     /// The end, once it has come.
@@ -140,13 +142,9 @@ impl AttemptFiles {
         read(&self.named("exit"))
     }
 
-    fn put(&self, suffix: &str, value: &impl Serialize, synced: bool) -> io::Result<()> {
+    fn put(&self, suffix: &str, value: &impl Serialize) -> io::Result<()> {
         let draft = self.named(&format!("{suffix}-new"));
-        let mut file = File::create(&draft)?;
-        file.write_all(&serde_json::to_vec(value)?)?;
-        if synced {
-            file.sync_data()?;
-        }
+        fs::write(&draft, serde_json::to_vec(value)?)?;
         fs::rename(&draft, self.named(suffix))
     }
 }

@@ -1,8 +1,12 @@
-//! A Batch on this machine: queues, compute environments, and container jobs that run as real processes on GPU slots.
+//! A Batch on this machine: queues, compute environments, and container jobs, single, in arrays or on several nodes at
+//! once, that run as real processes on GPU slots.
 //!
 //! What it decides: what Batch decides. It validates requests, keeps every field, orders each queue, places jobs on
 //! nodes, starts and stops their processes, and says every state change as an event. What it doesn't decide: which
 //! jobs ought to run; it knows nothing of whoever submits them.
+//!
+//! What starts next is decided by pure functions over plain structs, in [`schedule`], with [`share`] for the fair
+//! shares; a simulator can be held against them.
 //!
 //! Start with [`LocalBatch`], the calls; then [`Engine`], which makes things happen; then [`supervise`], the process
 //! that stands between the engine and each command so that neither a crash nor `kill -9` of the engine costs a job.

@@ -1,4 +1,8 @@
 //! How busy short jobs keep the slots.
+//!
+//! `LOCAL_BATCH_TEST_JOBS=1000 cargo test --release -p osprey-local-batch --test processes throughput -- --nocapture`
+//! says: 82.9 to 88.7 % on 2 cores with a load of 9 to 10 from elsewhere, where the version before reached 80.4 to
+//! 84.9 % (`docs/performance.md`).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -39,6 +43,6 @@ fn short_jobs_keep_sixteen_slots_busy() {
     let busy_ms: i64 = described.iter().map(ran_ms).sum();
     let busy = busy_ms as f64 / (wall_ms * f64::from(SLOTS));
     println!("{jobs} jobs of {seconds} s in {wall_ms} ms, slots running commands {:.1} % of the time", busy * 100.0);
-    // Other tests run beside this one; alone, it reaches 90 % and more.
+    // Other tests run beside this one.
     assert!(busy > 0.3, "{busy}");
 }
