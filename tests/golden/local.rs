@@ -153,6 +153,11 @@ impl Running {
         Ok(running)
     }
 
+    /// Takes over a process.
+    pub(crate) fn from_child(child: Child) -> Self {
+        Self(child)
+    }
+
     /// Sends Ctrl-C's signal and waits for the end.
     pub(crate) fn interrupt(&mut self) -> io::Result<Option<i32>> {
         let pid = i32::try_from(self.0.id()).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::NotFound)?;

@@ -6,6 +6,7 @@
 //! into the files; the difference is then read like any other change.
 
 mod acceptance;
+mod documented;
 mod live;
 mod local;
 mod session;
