@@ -66,7 +66,7 @@ pub fn build(out: &Outgoing<'_>) -> SubmitJobRequest {
     tags.extend(tags_of(out.job));
     put_variables(&mut request, out);
     if let Some(memory) = out.job.memory_mib {
-        put_memory(&mut request, memory);
+        put_memory(&mut request, memory, is_single_container(out.definition));
     }
     request
 }
@@ -197,8 +197,9 @@ fn trim_amounts(request: &mut SubmitJobRequest) {
     }
 }
 
-/// Raises the memory of every container that the request can name.
-fn put_memory(request: &mut SubmitJobRequest, mib: u64) {
+/// Raises the memory of every container that the request can name. A job of several nodes or containers that brings no
+/// overrides keeps its definition's: `containerOverrides` would be refused.
+fn put_memory(request: &mut SubmitJobRequest, mib: u64, single_container: bool) {
     if let Some(ecs) = &mut request.ecs_properties_override {
         for container in ecs.task_properties.iter_mut().flatten().flat_map(|t| t.containers.iter_mut().flatten()) {
             put_memory_into(requirements_of_task(container), mib);
@@ -207,7 +208,7 @@ fn put_memory(request: &mut SubmitJobRequest, mib: u64) {
         for node in nodes.node_property_overrides.iter_mut().flatten() {
             put_memory_of_container(node.container_overrides.get_or_insert_default(), mib);
         }
-    } else if request.eks_properties_override.is_none() {
+    } else if single_container && request.eks_properties_override.is_none() {
         put_memory_of_container(request.container_overrides.get_or_insert_default(), mib);
     }
 }
