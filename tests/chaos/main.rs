@@ -32,7 +32,9 @@ fn main() -> ExitCode {
     let options = match Options::read(&arguments) {
         Ok(options) => options,
         Err(fault) => {
-            say(&format!("{fault}\nusage: chaos [--seeds N] [--first S] [--trace] [--breakages] [--breakage NAME] [--threads T]"));
+            say(&format!(
+                "{fault}\nusage: chaos [--seeds N] [--first S] [--trace] [--breakages] [--breakage NAME] [--threads T]"
+            ));
             return ExitCode::from(USAGE);
         }
     };
@@ -49,8 +51,7 @@ fn main() -> ExitCode {
 impl Options {
     fn read(arguments: &[String]) -> Result<Self, String> {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        let mut options =
-            Self { first: 0, seeds: SEEDS, threads, trace: false, breakages: false, planted: None };
+        let mut options = Self { first: 0, seeds: SEEDS, threads, trace: false, breakages: false, planted: None };
         let mut rest = arguments.iter();
         while let Some(argument) = rest.next() {
             let mut value = || rest.next().ok_or_else(|| format!("{argument} needs a value"));

@@ -173,7 +173,10 @@ impl BatchJob {
         let failures = ["out_of_memory", "start_failure_permanent", "timeout", "exit_code", "misconfigured"];
         let bad = || classes().filter(|class| *class != "succeeded");
         let cancelled = bad().find(|class| *class == "cancelled");
-        cancelled.or_else(|| bad().find(|class| failures.contains(class))).or_else(|| bad().next()).unwrap_or("succeeded")
+        cancelled
+            .or_else(|| bad().find(|class| failures.contains(class)))
+            .or_else(|| bad().next())
+            .unwrap_or("succeeded")
     }
 }
 

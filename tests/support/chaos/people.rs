@@ -57,15 +57,8 @@ fn depend_on_batch(world: &mut World) -> bool {
     let body = format!(
         r#"{{"jobName":"after-{script}","jobDefinition":"train","tags":{{"script":"{script}","team":"search"}},"dependsOn":[{{"jobId":"{parent}"}}]}}"#
     );
-    let truth = Truth::Job {
-        script,
-        chosen: None,
-        parents: vec![parent],
-        variant: 0,
-        retries: None,
-        team: "search",
-        gpus: 0,
-    };
+    let truth =
+        Truth::Job { script, chosen: None, parents: vec![parent], variant: 0, retries: None, team: "search", gpus: 0 };
     world.send(Draft { at_ms: world.now - world.start, body, sender: OPERATOR, truth });
     true
 }

@@ -11,9 +11,9 @@ use osprey_model::definition::JobDefinition;
 use osprey_model::event::JobDetail;
 use osprey_model::id::{BatchJobId, MessageId, QueueName};
 use osprey_ports::{
-    CallError, CancelJob, Clock, DescribeJobDefinition, DescribeJobs, GetItem, IndexPage, IndexQuery, Item,
-    JobSummary, Key, ListChildren, ListJobs, Notice, Notify, Page, QueryIndex, QueryItems, QueueKind, SendMessage,
-    SortQuery, StoreError, SubmitCall, SubmitError, SubmitJob, TerminateJob, Write, WriteItems,
+    CallError, CancelJob, Clock, DescribeJobDefinition, DescribeJobs, GetItem, IndexPage, IndexQuery, Item, JobSummary,
+    Key, ListChildren, ListJobs, Notice, Notify, Page, QueryIndex, QueryItems, QueueKind, SendMessage, SortQuery,
+    StoreError, SubmitCall, SubmitError, SubmitJob, TerminateJob, Write, WriteItems,
 };
 
 use super::breakage::Breakage;
@@ -210,12 +210,7 @@ impl WriteItems for Ports {
 }
 
 impl SendMessage for Ports {
-    async fn send_message(
-        &self,
-        queue: QueueKind,
-        body: &str,
-        delay_seconds: u32,
-    ) -> Result<MessageId, CallError> {
+    async fn send_message(&self, queue: QueueKind, body: &str, delay_seconds: u32) -> Result<MessageId, CallError> {
         let delay_ms = i64::from(delay_seconds) * 1000;
         let send = |world: &mut World| {
             if world.is_broken(Breakage::SendNothing) {

@@ -14,9 +14,9 @@ impl Random {
     /// The stream of `label` under `seed`.
     #[must_use]
     pub fn fork(seed: u64, label: &str) -> Self {
-        let named = label.bytes().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-        });
+        let named = label
+            .bytes()
+            .fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
         let mut random = Self { state: seed ^ named };
         random.draw();
         random

@@ -354,11 +354,7 @@ impl World {
             }
             Happening::Person => people::act(self),
             Happening::Meddle(job) => people::meddle(self, &job),
-            Happening::Resume(_)
-            | Happening::Poll(_)
-            | Happening::Watch
-            | Happening::Policy(_)
-            | Happening::Calm => {}
+            Happening::Resume(_) | Happening::Poll(_) | Happening::Watch | Happening::Policy(_) | Happening::Calm => {}
         }
     }
 

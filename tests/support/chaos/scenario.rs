@@ -122,7 +122,8 @@ impl Scenario {
         let apart = random.pick(&[0, 20, 500]).copied().unwrap_or(0);
         let ids = [uuid(random), uuid(random)];
         for (own, other) in [(0, 1), (1, 0)] {
-            let mut job = Job::draw(random, &ids, own, &Shape { chosen: 1_000_000, dependent: 0, ..*shape }, self.scripts.len());
+            let mut job =
+                Job::draw(random, &ids, own, &Shape { chosen: 1_000_000, dependent: 0, ..*shape }, self.scripts.len());
             job.parents.extend(ids.get(other).cloned());
             self.scripts.push(Script::draw(random));
             self.drafts.push(job.draft(at_ms + random.between(0, apart), 0, 0));

@@ -72,17 +72,12 @@ impl Outcome {
             Self::OutOfMemory(false) => {
                 (EXITED, Some("outofmemoryerror: container killed due to memory usage"), Some(1), "out_of_memory")
             }
-            Self::Timeout(coded) => {
-                ("Job attempt duration exceeded timeout", None, coded.then_some(137), "timeout")
-            }
+            Self::Timeout(coded) => ("Job attempt duration exceeded timeout", None, coded.then_some(137), "timeout"),
             Self::HostLost => ("Host EC2 (instance i-0737c70432d64f82a) terminated.", None, None, "host_lost"),
             Self::SpotInterrupted => ("Your Spot Task was interrupted.", None, None, "host_lost"),
-            Self::StartTransient => (
-                NOT_STARTED,
-                Some("CannotPullContainerError: dial tcp: i/o timeout"),
-                None,
-                "start_failure_transient",
-            ),
+            Self::StartTransient => {
+                (NOT_STARTED, Some("CannotPullContainerError: dial tcp: i/o timeout"), None, "start_failure_transient")
+            }
             Self::StartPermanent => {
                 (NOT_STARTED, Some("CannotPullContainerError: manifest not found"), None, "start_failure_permanent")
             }

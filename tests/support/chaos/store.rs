@@ -6,9 +6,7 @@ use std::hash::BuildHasherDefault;
 use std::ops::Bound;
 
 use osprey_ports::store::{ITEM_BYTES_MAX, TRANSACTION_BYTES_MAX, TRANSACTION_WRITES_MAX};
-use osprey_ports::{
-    Expect, Index, IndexEntry, IndexPage, IndexQuery, Item, Key, Page, SortQuery, StoreError, Write,
-};
+use osprey_ports::{Expect, Index, IndexEntry, IndexPage, IndexQuery, Item, Key, Page, SortQuery, StoreError, Write};
 
 /// Partitions by name. The hasher has no random state, and nothing depends on the order of the map.
 type Partitions = HashMap<String, BTreeMap<String, Item>, BuildHasherDefault<DefaultHasher>>;

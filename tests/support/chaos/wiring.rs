@@ -86,9 +86,8 @@ cap = "10s"
 "#;
 
 /// Every policy; a run switches between them.
-pub static POLICIES: LazyLock<Vec<Arc<Policy>>> = LazyLock::new(|| {
-    [PLAIN, RULED, BRIEF].iter().map(|text| Arc::new(load(&format!("{text}{TIERS}")))).collect()
-});
+pub static POLICIES: LazyLock<Vec<Arc<Policy>>> =
+    LazyLock::new(|| [PLAIN, RULED, BRIEF].iter().map(|text| Arc::new(load(&format!("{text}{TIERS}")))).collect());
 
 fn load(text: &str) -> Policy {
     match Policy::load(text) {

@@ -171,7 +171,7 @@ impl World {
             watch: fork("watch"),
         };
         let Scenario { drafts, scripts } = Scenario::of_seed(seed);
-        let start = START_MS + if seed % 4 == 0 { BEFORE_MIDNIGHT_MS } else { 0 };
+        let start = START_MS + if seed.is_multiple_of(4) { BEFORE_MIDNIGHT_MS } else { 0 };
         let mut world = Self {
             now: start,
             start,

@@ -49,7 +49,10 @@ pub fn check(world: &World, table: &Table) -> Result<(), String> {
     }
     let differs = usage.iter().find(|(key, amount)| table.usage.get(key) != Some(amount));
     let wrong = differs.map(|(key, want)| format!("{key:?} is {:?} where {want} was used", table.usage.get(key)));
-    Err(format!("usage differs from Batch's log: {}", wrong.unwrap_or_else(|| "there is more than was used".to_owned())))
+    Err(format!(
+        "usage differs from Batch's log: {}",
+        wrong.unwrap_or_else(|| "there is more than was used".to_owned())
+    ))
 }
 
 /// The recorded runs of a job in the order of their attempts, by Batch's log, checked against their rows.

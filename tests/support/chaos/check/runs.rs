@@ -57,7 +57,9 @@ fn recorded(job: &BatchJob, table: &Table) -> Result<(), String> {
         }
         Some(_) => Err(format!("Batch job {} is recorded as a second one of another job", job.id)),
         None if !job.heard => Ok(()),
-        None => Err(format!("Batch job {} of attempt {} of job {} is recorded nowhere", job.id, job.attempt, job.owner)),
+        None => {
+            Err(format!("Batch job {} of attempt {} of job {} is recorded nowhere", job.id, job.attempt, job.owner))
+        }
     }
 }
 
