@@ -228,7 +228,7 @@ mod tests {
 
     #[test]
     fn urgent_jobs_that_want_more_than_there_is_are_told() {
-        let jobs = vec![job(0, 60, 16, 900), job(1, 30, 8, 900), job(90, 30, 32, 900)];
+        let jobs = vec![job(0, 60, 16, 900), job(1, 30, 8, 900), job(90, 30, 16, 900)];
         assert_told(&told(5, jobs), &["urgent jobs want up to 24 GPUs at once and the cluster has 20"]);
     }
 
