@@ -2,6 +2,8 @@
 //!
 //! One test a file, named like it. `traces/README.md` says where the files come from and how the hashes were made.
 
+#![expect(non_snake_case, reason = "a test is named like the file that it is about")]
+
 use osprey_sim::replay::{self, Record};
 use osprey_sim::strategy::Reference;
 use sha2::{Digest as _, Sha256};
