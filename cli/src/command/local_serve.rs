@@ -142,11 +142,12 @@ fn drive(
     is_over: impl Fn() -> bool,
 ) -> Result<(), CliError> {
     let pools = plan.cluster.pools(&plan.policy);
-    let settings = run::settings(&plan.dir);
+    let settings = run::settings(&plan.dir, plan.speed);
     let context = Context { policy: &plan.policy, pools: &pools, settings: &settings };
     let mut pipeline = Pipeline::new(world, context);
     let mut failures = 0;
     while !is_over() {
+        run::still_there(&plan.dir)?;
         engine.check()?;
         match pipeline.step() {
             Ok(stepped) => {

@@ -109,7 +109,7 @@ pub fn run(plan: &Plan, state: &StateDir, ui: &mut Ui) -> Result<Ended, CliError
     let settled = board.jobs().filter(|job| job.state.is_final()).map(|job| job.id).collect();
     let lines = take_in(plan, &world, board.jobs().next().is_some())?;
     let pools = plan.cluster.pools(&plan.policy);
-    let settings = settings(state.path());
+    let settings = settings(state.path(), plan.speed);
     let context = Context { policy: &plan.policy, pools: &pools, settings: &settings };
     let mut drive = Drive {
         plan,
@@ -177,9 +177,37 @@ pub fn register(world: &LocalWorld, definitions: &Definitions) -> Result<(), Cli
 
 /// Checkpoints go beside the store, so that a job finds its own again whatever directory it is started from.
 #[must_use]
-pub fn settings(dir: &Path) -> Settings {
+pub fn settings(dir: &Path, speed: f64) -> Settings {
     let base = dir.canonicalize().unwrap_or_else(|_| dir.to_owned()).join("checkpoints");
-    Settings { checkpoint_base: Some(base.display().to_string()), ..Settings::local() }
+    let local = Settings::local();
+    Settings {
+        checkpoint_base: Some(base.display().to_string()),
+        send_limit_ms: local.send_limit_ms.max(at_speed(SEND_REAL_MS_MIN, speed)),
+        ..local
+    }
+}
+
+/// A claim holds for at least so long in real time, however fast the state's clock runs.
+const SEND_REAL_MS_MIN: f64 = 10_000.0;
+
+#[expect(clippy::cast_possible_truncation, reason = "a cast of a float saturates")]
+fn at_speed(real_ms: f64, speed: f64) -> i64 {
+    (real_ms * speed) as i64
+}
+
+/// Whether the state directory is where it was: SQLite goes on writing to a file that was deleted or moved away.
+///
+/// # Errors
+/// One sentence when it isn't.
+pub fn still_there(dir: &Path) -> Result<(), CliError> {
+    match ["osprey.db", "batch.db", "batch"].iter().find(|name| !dir.join(name).exists()) {
+        None => Ok(()),
+        Some(name) => {
+            let sentence = format!("`{}` was deleted or moved away during the run", dir.join(name).display());
+            let error = CliError::new(ErrorCode::StateUnusable, sentence);
+            Err(error.help("jobs that run go on; put the directory back and run again with it, or start anew"))
+        }
+    }
 }
 
 /// A run under way.
@@ -212,6 +240,7 @@ impl Drive<'_> {
             if self.interrupted.load(Ordering::Acquire) {
                 return self.interrupt(ui);
             }
+            still_there(&self.plan.dir)?;
             self.engine.check()?;
             match self.round(ui) {
                 Ok(Some(ended)) => return Ok(ended),
@@ -334,4 +363,22 @@ impl Drive<'_> {
 #[expect(clippy::cast_possible_truncation, reason = "`as` saturates, and the seconds were checked")]
 pub fn delay_range(seconds: f64) -> RangeInclusive<i64> {
     0..=(seconds.max(0.0) * 1000.0) as i64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_claim_holds_long_enough_at_any_speed() {
+        let dir = std::env::temp_dir();
+        assert_eq!(settings(&dir, 1.0).send_limit_ms, 30_000);
+        assert_eq!(settings(&dir, 1e6).send_limit_ms, 10_000_000_000);
+    }
+
+    #[test]
+    fn a_state_directory_that_went_away_is_told() {
+        let error = still_there(Path::new("/nowhere/at-all")).unwrap_err();
+        assert_eq!(error.message, "`/nowhere/at-all/osprey.db` was deleted or moved away during the run");
+    }
 }

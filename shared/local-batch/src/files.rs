@@ -82,6 +82,12 @@ impl AttemptFiles {
         &self.dir
     }
 
+    /// Whether the job's directory was deleted.
+    #[must_use]
+    pub fn are_gone(&self) -> bool {
+        !self.dir.exists()
+    }
+
     fn named(&self, suffix: &str) -> PathBuf {
         self.dir.join(format!("{}.{suffix}", self.number))
     }

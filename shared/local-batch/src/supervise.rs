@@ -53,12 +53,14 @@ pub fn supervise(args: impl IntoIterator<Item = OsString>) -> i32 {
     i32::from(!put_exit(&task.files, &exit))
 }
 
-/// Writes the end down; a disk that is full may have room again a little later.
+/// Writes the end down. A disk that is full may have room again later, and an end that isn't written down would be taken
+/// for a lost host and run again: so this waits for a day.
 fn put_exit(files: &AttemptFiles, exit: &Exit) -> bool {
-    const TRIES_MAX: u32 = 120;
+    const TRIES_MAX: u32 = 172_800;
     const PAUSE: Duration = Duration::from_millis(500);
     (0..TRIES_MAX).any(|_| {
-        files.put_exit(exit).is_ok() || {
+        // Without its folder nobody will ever ask.
+        files.put_exit(exit).is_ok() || files.are_gone() || {
             std::thread::sleep(PAUSE);
             false
         }
