@@ -5,7 +5,7 @@ use osprey_model::id::JobId;
 use crate::order::ordered;
 use crate::plan::{Plan, Start, Waiting};
 use crate::reason::WaitReason;
-use crate::room::Room;
+use crate::room::{Place, Room};
 use crate::rules::{Rules, Strategy};
 use crate::snapshot::{Queued, Snapshot};
 use crate::strategy::{backfill, strict};
@@ -18,8 +18,7 @@ pub(crate) struct Cycle<'s> {
     pub plan: Plan,
     /// Jobs started in this cycle, as the queue had them.
     pub started: Vec<&'s Queued>,
-    /// GPUs that the empty pool could give one job.
-    capacity: Room<'s>,
+    pool_gpus: u32,
 }
 
 /// Decides what starts now, milliseconds since 1970.
@@ -36,8 +35,14 @@ pub fn decide(snapshot: &Snapshot, rules: &Rules, now_ms: i64) -> Plan {
 
 impl<'s> Cycle<'s> {
     fn new(snapshot: &'s Snapshot, now_ms: i64) -> Self {
-        let capacity = Room::empty(&snapshot.nodes);
-        Self { snapshot, now_ms, room: Room::of(snapshot), plan: Plan::default(), started: Vec::new(), capacity }
+        Self {
+            snapshot,
+            now_ms,
+            room: Room::of(snapshot),
+            plan: Plan::default(),
+            started: Vec::new(),
+            pool_gpus: snapshot.gpus(),
+        }
     }
 
     /// Why a job can't start whatever the order: it waits, and holds up nobody.
@@ -45,17 +50,23 @@ impl<'s> Cycle<'s> {
         if job.not_before_ms > self.now_ms {
             return Some(WaitReason::NotYet { until_ms: job.not_before_ms });
         }
-        let fits = job.gpus <= self.capacity.free() && self.capacity.place(job.gpus).is_some();
-        (!fits).then(|| WaitReason::LargerThanPool { gpus: job.gpus, pool_gpus: self.snapshot.gpus() })
+        // A job larger than any node takes whole ones until they are enough, and all of them are the most.
+        let pool_gpus = self.pool_gpus;
+        (job.gpus > pool_gpus).then_some(WaitReason::LargerThanPool { gpus: job.gpus, pool_gpus })
     }
 
     /// Starts a job if it fits.
     pub(crate) fn start(&mut self, job: &'s Queued) -> bool {
-        let Some(holds) = self.room.place(job.gpus) else { return false };
-        self.room.take(&holds);
-        self.plan.starts.push(Start { job: job.job, holds });
-        self.started.push(job);
+        let Some(place) = self.room.place(job.gpus) else { return false };
+        self.start_at(job, place);
         true
+    }
+
+    /// Starts a job where it was found to fit.
+    pub(crate) fn start_at(&mut self, job: &'s Queued, place: Place) {
+        self.room.take(place.holds());
+        self.plan.starts.push(Start { job: job.job, holds: place.into() });
+        self.started.push(job);
     }
 
     /// Why a job doesn't fit now.

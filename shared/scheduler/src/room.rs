@@ -11,7 +11,35 @@ pub(crate) struct Room<'s> {
     nodes: &'s [Node],
     free: Vec<u32>,
     free_total: u32,
+    /// The most that a node has free: most jobs of a long queue are seen not to fit by this alone.
+    widest: u32,
+    /// The most that a node has.
     largest: u32,
+}
+
+/// Where a job goes. Nearly all go to one node, and those cost no memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    One(Hold),
+    Many(Vec<Hold>),
+}
+
+impl Place {
+    pub(crate) fn holds(&self) -> &[Hold] {
+        match self {
+            Self::One(hold) => std::slice::from_ref(hold),
+            Self::Many(holds) => holds,
+        }
+    }
+}
+
+impl From<Place> for Vec<Hold> {
+    fn from(place: Place) -> Self {
+        match place {
+            Place::One(hold) => vec![hold],
+            Place::Many(holds) => holds,
+        }
+    }
 }
 
 impl<'s> Room<'s> {
@@ -26,7 +54,7 @@ impl<'s> Room<'s> {
     pub(crate) fn empty(nodes: &'s [Node]) -> Self {
         let free: Vec<u32> = nodes.iter().map(|node| node.gpus).collect();
         let (free_total, largest) = (free.iter().sum(), free.iter().max().copied().unwrap_or(0));
-        Self { nodes, free, free_total, largest }
+        Self { nodes, free, free_total, widest: largest, largest }
     }
 
     /// Free GPUs.
@@ -35,11 +63,13 @@ impl<'s> Room<'s> {
     }
 
     /// Where a job of this many GPUs goes; `None` when it doesn't fit.
-    pub(crate) fn place(&self, gpus: u32) -> Option<Vec<Hold>> {
-        if gpus > self.free_total {
-            return None;
+    pub(crate) fn place(&self, gpus: u32) -> Option<Place> {
+        match gpus {
+            gpus if gpus > self.free_total => None,
+            gpus if gpus > self.largest => self.whole(gpus).map(Place::Many),
+            gpus if gpus > self.widest => None,
+            gpus => self.tightest(gpus).map(Place::One),
         }
-        if gpus <= self.largest { self.tightest(gpus).map(|hold| vec![hold]) } else { self.whole(gpus) }
     }
 
     fn tightest(&self, gpus: u32) -> Option<Hold> {
@@ -74,8 +104,14 @@ impl<'s> Room<'s> {
 
     /// Takes GPUs. What isn't free, or is on a node that has gone, can't be taken, and is no room either way.
     pub(crate) fn take(&mut self, holds: &[Hold]) {
+        let mut was_widest = false;
         for hold in holds {
-            self.set(hold.node, self.free_of(hold.node).saturating_sub(hold.gpus));
+            let free = self.free_of(hold.node);
+            was_widest |= free == self.widest;
+            self.set(hold.node, free.saturating_sub(hold.gpus));
+        }
+        if was_widest {
+            self.widest = self.free.iter().max().copied().unwrap_or(0);
         }
     }
 
@@ -83,7 +119,9 @@ impl<'s> Room<'s> {
     pub(crate) fn give(&mut self, holds: &[Hold]) {
         for hold in holds {
             let has = usize::try_from(hold.node).ok().and_then(|node| self.nodes.get(node)).map_or(0, |node| node.gpus);
-            self.set(hold.node, self.free_of(hold.node).saturating_add(hold.gpus).min(has));
+            let free = self.free_of(hold.node).saturating_add(hold.gpus).min(has);
+            self.set(hold.node, free);
+            self.widest = self.widest.max(free);
         }
     }
 
@@ -105,8 +143,8 @@ mod tests {
     fn a_job_goes_to_the_tightest_node() {
         let mut room = Room::empty(&NODES);
         room.take(&[Hold { node: 3, gpus: 5 }]);
-        assert_eq!(room.place(3), Some(vec![Hold { node: 3, gpus: 3 }]));
-        assert_eq!(room.place(4), Some(vec![Hold { node: 0, gpus: 4 }]));
+        assert_eq!(room.place(3), Some(Place::One(Hold { node: 3, gpus: 3 })));
+        assert_eq!(room.place(4), Some(Place::One(Hold { node: 0, gpus: 4 })));
         assert_eq!((room.free(), room.place(25)), (19, None));
     }
 
@@ -114,10 +152,21 @@ mod tests {
     fn a_large_job_takes_whole_empty_nodes() {
         let mut room = Room::empty(&NODES);
         let whole = |node| Hold { node, gpus: 8 };
-        assert_eq!(room.place(24), Some(vec![whole(0), whole(1), whole(3)]));
+        assert_eq!(room.place(24), Some(Place::Many(vec![whole(0), whole(1), whole(3)])));
         room.take(&[Hold { node: 0, gpus: 1 }]);
-        assert_eq!(room.place(12), Some(vec![whole(1), whole(3)]));
+        assert_eq!(room.place(12), Some(Place::Many(vec![whole(1), whole(3)])));
         assert_eq!(room.place(24), None);
+    }
+
+    #[test]
+    fn the_widest_gap_is_known_however_it_came_about() {
+        let mut room = Room::empty(&NODES[..2]);
+        let part = |node, gpus| [Hold { node, gpus }];
+        room.take(&part(0, 6));
+        room.take(&part(1, 3));
+        assert_eq!((room.place(5), room.place(6)), (Some(Place::One(Hold { node: 1, gpus: 5 })), None));
+        room.give(&part(0, 5));
+        assert_eq!(room.place(7), Some(Place::One(Hold { node: 0, gpus: 7 })));
     }
 
     #[test]

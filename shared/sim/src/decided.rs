@@ -19,6 +19,8 @@ pub struct Decided {
     /// How long each job is believed to run in all, in milliseconds, in the order of the workload.
     estimates_ms: Vec<u64>,
     places: BTreeMap<JobId, usize>,
+    /// The places of the snapshot's running jobs, in its order.
+    running: Vec<usize>,
 }
 
 impl Decided {
@@ -33,7 +35,7 @@ impl Decided {
             Placement::Node => (0..cluster.nodes).map(|_| Node { gpus: cluster.gpus_per_node }).collect(),
         };
         let snapshot = Snapshot { nodes, ..Snapshot::default() };
-        Self { rules, snapshot, estimates_ms, places: BTreeMap::new() }
+        Self { rules, snapshot, estimates_ms, places: BTreeMap::new(), running: Vec::new() }
     }
 
     fn queued<P: Pool>(&self, job: usize, machine: &Machine<'_, P>) -> Queued {
@@ -47,6 +49,16 @@ impl Decided {
             gpus: spec.gpus,
             expected_ms: self.estimates_ms.get(job).copied().unwrap_or(remaining_ms),
         }
+    }
+}
+
+impl Decided {
+    /// Takes jobs that have ended out of the snapshot.
+    fn forget_ended<P: Pool>(&mut self, machine: &Machine<'_, P>) {
+        let runs = |job: &usize| machine.share(*job).is_some();
+        let mut places = self.running.iter();
+        self.snapshot.running.retain(|_| places.next().is_some_and(runs));
+        self.running.retain(runs);
     }
 }
 
@@ -71,9 +83,7 @@ impl<P: Pool> Strategy<P> for Decided {
     }
 
     fn pass(&mut self, machine: &mut Machine<'_, P>) {
-        let places = &self.places;
-        let runs = |running: &Running| places.get(&running.job).is_some_and(|job| machine.share(*job).is_some());
-        self.snapshot.running.retain(runs);
+        self.forget_ended(machine);
         if self.snapshot.queued.is_empty() {
             return;
         }
@@ -87,6 +97,7 @@ impl<P: Pool> Strategy<P> for Decided {
                 let expected_ms = expected.map_or(0, |at| self.snapshot.queued.remove(at).expected_ms);
                 let expected_end_ms = now_ms.saturating_add_unsigned(expected_ms);
                 self.snapshot.running.push(Running { job: start.job, holds: start.holds, expected_end_ms });
+                self.running.push(job);
             }
         }
     }

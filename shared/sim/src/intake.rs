@@ -48,8 +48,6 @@ pub struct Taken {
     pub bad: Vec<BadLine>,
     /// Jobs that aren't admitted, each with why. The reference strategies run them all the same.
     pub refused: Vec<BadLine>,
-    /// What is believed of each job's run time, in milliseconds, in the order of the workload.
-    pub estimates_ms: Vec<Option<u64>>,
 }
 
 /// What was decided about one kind of job.
@@ -80,19 +78,9 @@ impl Intake<'_> {
             let refusal = verdict.refusal.map(|message| BadLine { line: entry.line, message });
             jobs.push(job(&entry, verdict.priority, verdict.tier, refusal.is_some(), &mut names));
             taken.refused.extend(refusal);
-            taken.estimates_ms.push(entry.estimate_ms);
         }
         let tiers = self.policy.tiers().iter().map(|tier| tier.name.to_string()).collect();
-        self.order(taken, jobs, tiers, names.teams)
-    }
-
-    /// Puts jobs and estimates into the order of the workload.
-    fn order(&self, mut taken: Taken, jobs: Vec<Job>, tiers: Vec<String>, teams: Vec<String>) -> Taken {
-        let estimates: BTreeMap<String, Option<u64>> =
-            jobs.iter().map(|job| job.id.clone()).zip(std::mem::take(&mut taken.estimates_ms)).collect();
-        taken.workload = Workload::new(jobs, tiers, teams);
-        let of = |job: &Job| estimates.get(&job.id).copied().flatten();
-        taken.estimates_ms = taken.workload.jobs.iter().map(of).collect();
+        taken.workload = Workload::new(jobs, tiers, names.teams);
         taken
     }
 
@@ -217,6 +205,7 @@ fn job(entry: &Entry, priority: u32, tier: u16, is_refused: bool, names: &mut Na
         id: entry.id.clone(),
         submit_ms: entry.submit_ms,
         duration_ms: entry.duration_ms,
+        estimate_ms: entry.estimate_ms,
         gpus: entry.gpus,
         priority,
         tier,

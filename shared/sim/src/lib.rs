@@ -12,6 +12,7 @@
 pub mod advice;
 pub mod cluster;
 pub mod decided;
+pub mod estimates;
 pub mod intake;
 pub mod kernel;
 pub mod machine;

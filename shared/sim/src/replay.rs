@@ -12,7 +12,7 @@ use crate::decided::Decided;
 use crate::machine::Machine;
 use crate::pool::{CountPool, NodePool, Pool};
 use crate::schedule::Schedule;
-use crate::strategy::{Blocking, Dive, Easy, FirstFit, Order, Preemptive, Reference, Strategy};
+use crate::strategy::{BatchAlone, Blocking, Dive, Easy, FirstFit, Order, Preemptive, Reference, Setup, Strategy};
 use crate::workload::Workload;
 
 /// What is recorded beside the outcomes.
@@ -30,34 +30,16 @@ pub enum Record {
 /// `dive_above` is the priority above which [`Reference::Dive`] evicts.
 #[must_use]
 pub fn run(workload: &Workload, cluster: &Cluster, strategy: Reference, dive_above: u32, record: Record) -> Schedule {
-    match cluster.placement {
-        Placement::Count => on(workload, cluster, CountPool::new(cluster.gpus()), strategy, dive_above, record),
-        Placement::Node => {
-            let pool = NodePool::new(cluster.nodes, cluster.gpus_per_node);
-            on(workload, cluster, pool, strategy, dive_above, record)
-        }
-    }
-}
-
-fn on<P: Pool>(
-    workload: &Workload,
-    cluster: &Cluster,
-    pool: P,
-    strategy: Reference,
-    dive_above: u32,
-    record: Record,
-) -> Schedule {
-    let machine = Machine::new(&workload.jobs, cluster.gpus(), pool, record);
     match strategy {
-        Reference::Fifo => replay(machine, Blocking::new(Order::Arrival), cluster),
-        Reference::Sjf => replay(machine, Blocking::new(Order::Shortest), cluster),
-        Reference::Priority => replay(machine, Blocking::new(Order::Priority), cluster),
-        Reference::Easy => replay(machine, Easy::new(Order::Arrival), cluster),
-        Reference::PriorityEasy => replay(machine, Easy::new(Order::Priority), cluster),
-        Reference::FirstFit => replay(machine, FirstFit::new(), cluster),
-        Reference::Srtf => replay(machine, Preemptive::new(Order::Shortest), cluster),
-        Reference::PriorityPreempt => replay(machine, Preemptive::new(Order::Priority), cluster),
-        Reference::Dive => replay(machine, Dive::new(dive_above), cluster),
+        Reference::Fifo => with(workload, cluster, Blocking::new(Order::Arrival), record),
+        Reference::Sjf => with(workload, cluster, Blocking::new(Order::Shortest), record),
+        Reference::Priority => with(workload, cluster, Blocking::new(Order::Priority), record),
+        Reference::Easy => with(workload, cluster, Easy::new(Order::Arrival), record),
+        Reference::PriorityEasy => with(workload, cluster, Easy::new(Order::Priority), record),
+        Reference::FirstFit => with(workload, cluster, FirstFit::new(), record),
+        Reference::Srtf => with(workload, cluster, Preemptive::new(Order::Shortest), record),
+        Reference::PriorityPreempt => with(workload, cluster, Preemptive::new(Order::Priority), record),
+        Reference::Dive => with(workload, cluster, Dive::new(dive_above), record),
     }
 }
 
@@ -71,7 +53,20 @@ pub fn run_decided(
     estimates_ms: Vec<u64>,
     record: Record,
 ) -> Schedule {
-    let strategy = Decided::new(rules, cluster, estimates_ms);
+    with(workload, cluster, Decided::new(rules, cluster, estimates_ms), record)
+}
+
+/// Replays a workload under AWS Batch alone.
+#[must_use]
+pub fn run_batch(workload: &Workload, cluster: &Cluster, setup: Setup, record: Record) -> Schedule {
+    with(workload, cluster, BatchAlone::new(setup, workload), record)
+}
+
+/// Replays a workload under a strategy that takes either kind of pool.
+fn with<S>(workload: &Workload, cluster: &Cluster, strategy: S, record: Record) -> Schedule
+where
+    S: Strategy<CountPool> + Strategy<NodePool>,
+{
     match cluster.placement {
         Placement::Count => {
             let pool = CountPool::new(cluster.gpus());

@@ -96,11 +96,20 @@ impl Synthetic {
         (gpus, run.clamp(1.0, 2_592_000.0))
     }
 
-    /// Seconds between two arrivals, so that the work that was really drawn gives the load: with heavy tails the drawn
-    /// mean is far from the published one.
+    /// Seconds between two arrivals.
+    ///
+    /// The load is that of the time in which jobs arrive: of each job only as much counts as could run in it. Run times
+    /// have heavy tails, and one job of a month would otherwise spread a hundred short ones over a month.
     fn mean_gap_seconds(&self, shapes: &[(u32, f64)]) -> f64 {
-        let work: f64 = shapes.iter().map(|(gpus, run)| f64::from(*gpus) * run).sum();
-        work / (f64::from(self.gpus.max(1)) * self.load.max(0.01) * f64::from(self.jobs.max(1)))
+        let could_do = f64::from(self.gpus.max(1)) * self.load.max(0.01);
+        let work = |within: f64| shapes.iter().map(|(gpus, run)| f64::from(*gpus) * run.min(within)).sum::<f64>();
+        let (mut short, mut long) = (0.0, work(f64::INFINITY) / could_do);
+        // Halving 60 times finds the time to less than a millisecond.
+        for _ in 0..60 {
+            let middle = f64::midpoint(short, long);
+            if work(middle) > could_do * middle { short = middle } else { long = middle }
+        }
+        long.max(1.0) / f64::from(self.jobs.max(1))
     }
 }
 

@@ -9,6 +9,8 @@ pub struct Job {
     pub submit_ms: u64,
     /// How long it runs when nothing interrupts it.
     pub duration_ms: u64,
+    /// How long it was believed to run, where its trace says so.
+    pub estimate_ms: Option<u64>,
     /// GPUs that it holds while it runs; at least 1.
     pub gpus: u32,
     /// Its derived priority, 0 to 9999.

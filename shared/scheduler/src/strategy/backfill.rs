@@ -38,18 +38,18 @@ pub(crate) fn walk<'s>(cycle: &mut Cycle<'s>, queue: &[&'s Queued]) {
 /// Keeps GPUs for a job from the earliest time on at which enough is expected to have ended.
 fn reserve<'s>(cycle: &mut Cycle<'s>, head: &Queued) -> Kept<'s> {
     let mut spare = cycle.room.clone();
-    let (mut at_ms, mut holds) = (i64::MAX, None);
+    let (mut at_ms, mut found) = (i64::MAX, None);
     for (end_ms, held) in ends(cycle) {
         // Everything that ends at that time counts, not only what makes the head fit.
-        if holds.is_some() && end_ms > at_ms {
+        if found.is_some() && end_ms > at_ms {
             break;
         }
         spare.give(held);
         at_ms = end_ms;
-        holds = spare.place(head.gpus);
+        found = spare.place(head.gpus);
     }
     // INVARIANT: the empty pool could hold the head, so something was found.
-    let holds = holds.unwrap_or_default();
+    let holds: Vec<Hold> = found.map_or_else(Vec::new, Vec::from);
     spare.take(&holds);
     cycle.plan.reservations.push(Reservation { job: head.job, at_ms, holds });
     Kept { head: head.job, at_ms, spare }
@@ -74,16 +74,16 @@ fn end_of(now_ms: i64, job: &Queued) -> i64 {
 
 /// Starts a job behind the head if it fits and can't delay it.
 fn behind<'s>(cycle: &mut Cycle<'s>, kept: &mut Kept<'s>, job: &'s Queued) {
-    let Some(holds) = cycle.room.place(job.gpus) else {
+    let Some(place) = cycle.room.place(job.gpus) else {
         return cycle.wait(job.job, cycle.no_room(job));
     };
     let ends_at_ms = end_of(cycle.now_ms, job);
     if ends_at_ms > kept.at_ms {
-        if !kept.spare.has(&holds) {
+        if !kept.spare.has(place.holds()) {
             let reason = WaitReason::WouldDelay { head: kept.head, reserved_at_ms: kept.at_ms, ends_at_ms };
             return cycle.wait(job.job, reason);
         }
-        kept.spare.take(&holds);
+        kept.spare.take(place.holds());
     }
-    cycle.start(job);
+    cycle.start_at(job, place);
 }

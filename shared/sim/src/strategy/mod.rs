@@ -1,5 +1,6 @@
 //! The reference strategies: what published simulators do, stated once and exactly (`docs/simulator.md`).
 
+mod batch_alone;
 mod blocking;
 mod dive;
 mod easy;
@@ -7,6 +8,7 @@ mod first_fit;
 mod preemptive;
 mod queue;
 
+pub use batch_alone::{BatchAlone, DECAY_MS, START_CHARGE_MS, Setup, VCPUS_PER_GPU};
 pub use blocking::Blocking;
 pub use dive::Dive;
 pub use easy::Easy;
