@@ -9,6 +9,7 @@ mod local_serve;
 mod logs;
 mod policy;
 mod priority;
+mod simulate;
 mod submit_job;
 mod wait;
 
@@ -71,6 +72,7 @@ enum Command {
     Policy(policy::PolicyCommand),
     #[command(subcommand)]
     DeadLetters(dead_letters::DeadLettersCommand),
+    Simulate(Box<simulate::SimulateArgs>),
 }
 
 /// The pipeline on this machine.
@@ -135,6 +137,7 @@ pub fn run(cli: Cli, ui: &mut Ui) -> Result<Exit, CliError> {
         Command::Release(args) => action::release(&args, ui),
         Command::Policy(command) => policy::policy(&command, ui),
         Command::DeadLetters(command) => dead_letters::dead_letters(&command, ui),
+        Command::Simulate(args) => simulate::simulate(&args, ui),
     }
 }
 

@@ -1,0 +1,147 @@
+//! Strategies by name, and their replay with a stop-watch.
+
+use std::rc::Rc;
+use std::time::Instant;
+
+use osprey_model::message::words::nearest;
+use osprey_scheduler::{Rules, Strategy as Production};
+use osprey_sim::estimates::Estimates;
+use osprey_sim::metrics::Metrics;
+use osprey_sim::replay::{self, Record};
+use osprey_sim::strategy::{Reference, Setup};
+
+use super::answer::Outcome;
+use super::source::Source;
+use crate::error::{CliError, ErrorCode};
+
+/// A strategy of the command line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Strategy {
+    /// One of the references: it admits everybody, and nothing costs time.
+    Reference(Reference),
+    /// The production decision.
+    Production(Production),
+    /// AWS Batch without Osprey: nobody is refused.
+    Batch(Setup),
+}
+
+/// Those that ask the production decision. The other names of `decide` are those of references, which are leaner and
+/// say the same.
+const PRODUCTION: [Production; 1] = [Production::Backfill];
+
+impl Strategy {
+    fn all() -> impl Iterator<Item = Self> {
+        let references = Reference::ALL.into_iter().map(Self::Reference);
+        let batch = Setup::ALL.into_iter().map(Self::Batch);
+        references.chain(PRODUCTION.into_iter().map(Self::Production)).chain(batch)
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Reference(reference) => reference.name(),
+            Self::Production(production) => production.name(),
+            Self::Batch(setup) => setup.name(),
+        }
+    }
+}
+
+/// Reads the names of strategies; one that is given twice runs once.
+///
+/// # Errors
+/// For a name that no strategy has.
+pub fn parse(names: &[String]) -> Result<Vec<Strategy>, CliError> {
+    let mut strategies = Vec::new();
+    for name in names.iter().map(|name| name.trim()) {
+        let strategy = Strategy::all().find(|strategy| strategy.name() == name).ok_or_else(|| unknown(name))?;
+        if !strategies.contains(&strategy) {
+            strategies.push(strategy);
+        }
+    }
+    Ok(strategies)
+}
+
+fn unknown(name: &str) -> CliError {
+    let names: Vec<&str> = Strategy::all().map(Strategy::name).collect();
+    let near = nearest(name, names.iter().copied()).map(|near| format!("did you mean `{near}`? "));
+    let help = format!("{}the strategies are {}", near.unwrap_or_default(), names.join(", "));
+    CliError::new(ErrorCode::Usage, format!("there is no strategy `{name}`")).help(help)
+}
+
+/// What is believed of run times, on the command line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum EstimatesArg {
+    /// The run time itself.
+    Exact,
+    /// What the trace says.
+    Trace,
+    /// The run time times a factor.
+    Noise,
+    /// Declared classes.
+    Classes,
+    /// Means by size.
+    Averages,
+    /// One mean for all.
+    Unknown,
+}
+
+impl From<EstimatesArg> for Estimates {
+    fn from(argument: EstimatesArg) -> Self {
+        match argument {
+            EstimatesArg::Exact => Self::Exact,
+            EstimatesArg::Trace => Self::Trace,
+            EstimatesArg::Noise => Self::Noise,
+            EstimatesArg::Classes => Self::Classes,
+            EstimatesArg::Averages => Self::Averages,
+            EstimatesArg::Unknown => Self::Unknown,
+        }
+    }
+}
+
+/// What replays are made with.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// The priority above which a job is urgent.
+    pub dive_above: u32,
+    /// Whether every run is recorded.
+    pub record: Record,
+    /// What the production decision believes of run times.
+    pub estimates: Estimates,
+    /// The seed of chance.
+    pub seed: u64,
+}
+
+/// Replays the jobs. The stop-watch runs in the simulation alone.
+pub fn run(strategy: Strategy, source: &Source, settings: Settings) -> Outcome {
+    let Settings { dive_above, record, estimates, seed } = settings;
+    let cluster = &source.cluster;
+    let admits_all = !matches!(strategy, Strategy::Production(_)) || source.refused.is_empty();
+    let workload =
+        if admits_all { Rc::clone(&source.workload) } else { Rc::new(source.workload.filtered(|job| !job.is_refused)) };
+    let believed = estimates.of(&workload, seed);
+    let began = Instant::now();
+    let schedule = match strategy {
+        Strategy::Reference(reference) => replay::run(&workload, cluster, reference, dive_above, record),
+        Strategy::Production(strategy) => replay::run_decided(&workload, cluster, Rules { strategy }, believed, record),
+        Strategy::Batch(setup) => replay::run_batch(&workload, cluster, setup, record),
+    };
+    let wall_seconds = began.elapsed().as_secs_f64();
+    let metrics = Metrics::of(&workload, cluster, &schedule, dive_above);
+    Outcome { strategy: strategy.name(), workload, schedule, metrics, wall_seconds }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_once_each_and_in_order() {
+        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        let parsed = parse(&names(&["backfill", " easy", "backfill"])).unwrap();
+        assert_eq!(parsed, [Strategy::Production(Production::Backfill), Strategy::Reference(Reference::Easy)]);
+        let error = parse(&names(&["esay"])).unwrap_err();
+        assert_eq!(error.message, "there is no strategy `esay`");
+        assert!(error.help.unwrap().starts_with("did you mean `easy`?"));
+    }
+}
