@@ -116,6 +116,8 @@ pub struct Summary {
     pub duplicates: usize,
     /// Lines that hold an action; each is also counted as succeeded or refused.
     pub actions: usize,
+    /// Jobs whose priority is the fallback, since the policy could not be evaluated for them.
+    pub fallbacks: usize,
     /// Real seconds of this run.
     pub elapsed_seconds: f64,
     /// By tier.
@@ -192,6 +194,7 @@ pub fn summary(world: &LocalWorld, fates: &[Fate], time: Time) -> Result<Summary
         dead_letters: count(Place::DeadLetter),
         duplicates: count(Place::Duplicate),
         actions: fates.iter().filter(|fate| matches!(fate.what, What::Action(_))).count(),
+        fallbacks: fates.iter().filter_map(Fate::job).filter(|job| job.fallback).count(),
         elapsed_seconds: rounded(time.elapsed_seconds),
         ..Summary::default()
     };

@@ -53,8 +53,15 @@ fn totals(summary: &Summary, fates: &[Fate]) -> String {
     columns.row([jobs, succeeded, failed, refused, dead_letters, duplicates].map(ToString::to_string));
     let whose = if *host_lost == 1 { "its" } else { "their" };
     let lost = format!("{} lost {whose} host", words::counted(u64::from(*host_lost), "attempt"));
+    let fallback = match summary.fallbacks {
+        0 => String::new(),
+        some => format!(
+            "\nwarning: the policy could not be evaluated for {}; the fallback priority stands",
+            counted(some, "job")
+        ),
+    };
     format!(
-        "{}\n\n{requeued} requeued, {lost}, {preempted} preempted, in {:.1} s",
+        "{}\n\n{requeued} requeued, {lost}, {preempted} preempted, in {:.1} s{fallback}",
         columns.render(),
         summary.elapsed_seconds
     )
