@@ -1,6 +1,6 @@
 //! The chaos harness: the real handlers on a world made of memory, one seed a run.
 //!
-//! [`run::run`] drives `submit`, `requeue`, `watch` and `dead-letter` as futures over ports that behave like DynamoDB,
+//! `run::run` drives `submit`, `requeue`, `watch` and `dead-letter` as futures over ports that behave like DynamoDB,
 //! SQS and Batch at their worst: every call is an await point before and after its effect, where the invocation may be
 //! delayed, overtaken, stalled for minutes or ended, and the call may fail before the effect or after it. A seed turns
 //! a random part of the faults on ([`faults::Faults`]), picks sizes, policies, jobs and people. After an hour of virtual
