@@ -8,6 +8,7 @@ use osprey_scheduler::{Rules, Strategy as Production};
 use osprey_sim::estimates::Estimates;
 use osprey_sim::metrics::Metrics;
 use osprey_sim::replay::{self, Record};
+use osprey_sim::schedule::Schedule;
 use osprey_sim::strategy::{Reference, Setup};
 
 use super::answer::Outcome;
@@ -28,6 +29,11 @@ pub enum Strategy {
 /// Those that ask the production decision. The other names of `decide` are those of references, which are leaner and
 /// say the same.
 const PRODUCTION: [Production; 1] = [Production::Backfill];
+
+/// A replay shorter than this is repeated, in seconds.
+const SHORT_SECONDS: f64 = 0.1;
+/// How often.
+const REPEATS: u32 = 4;
 
 impl Strategy {
     fn all() -> impl Iterator<Item = Self> {
@@ -120,15 +126,29 @@ pub fn run(strategy: Strategy, source: &Source, settings: Settings) -> Outcome {
     let workload =
         if admits_all { Rc::clone(&source.workload) } else { Rc::new(source.workload.filtered(|job| !job.is_refused)) };
     let believed = estimates.of(&workload, seed);
-    let began = Instant::now();
-    let schedule = match strategy {
+    let (schedule, wall_seconds) = fastest(|| match strategy {
         Strategy::Reference(reference) => replay::run(&workload, cluster, reference, dive_above, record),
-        Strategy::Production(strategy) => replay::run_decided(&workload, cluster, Rules { strategy }, believed, record),
+        Strategy::Production(strategy) => {
+            replay::run_decided(&workload, cluster, Rules { strategy }, believed.clone(), record)
+        }
         Strategy::Batch(setup) => replay::run_batch(&workload, cluster, setup, record),
-    };
-    let wall_seconds = began.elapsed().as_secs_f64();
+    });
     let metrics = Metrics::of(&workload, cluster, &schedule, dive_above);
     Outcome { strategy: strategy.name(), workload, schedule, metrics, wall_seconds }
+}
+
+/// Replays and times it. A replay of milliseconds is one that anything else on the machine can double, so a short one
+/// is repeated, and the fastest time counts; the schedule is the same each time.
+fn fastest(replay: impl Fn() -> Schedule) -> (Schedule, f64) {
+    let timed = || {
+        let began = Instant::now();
+        let schedule = replay();
+        (schedule, began.elapsed().as_secs_f64())
+    };
+    let (schedule, first) = timed();
+    let repeats = if first < SHORT_SECONDS { REPEATS } else { 0 };
+    let fastest = (0..repeats).map(|_| timed().1).fold(first, f64::min);
+    (schedule, fastest)
 }
 
 #[cfg(test)]
