@@ -36,19 +36,22 @@ pub async fn settle<P: Ports>(ctx: &Context<'_>, ports: &P, job: &Job) -> Result
     let Some(claim) = job.claim.as_ref().filter(|_| job.state == JobState::Claimed) else { return Ok(()) };
     // What a list shows is what there was when it was asked for, however long the answer took.
     let asked_at = ports.now().as_millisecond();
-    let found = find(ports, job, claim).await?;
+    let found = find(ctx, ports, job, claim).await?;
     let Some((first, others)) = found.split_first() else { return not_found(ctx, ports, job, asked_at).await };
     // The second ones first: once the claim is settled nobody would look for them again.
     for other in others {
-        let id = BatchJobId::new(other.job_id.as_str());
-        let owner = outgoing::Owner { job: job.id, attempt: job.attempt };
-        stop::extra(ctx, ports, owner, &id, !other.status.is_final()).await?;
+        second(ctx, ports, job, other).await?;
     }
     apply::apply(ctx, ports, first, apply::Source::Asked).await.map(drop)
 }
 
-/// The jobs of a claim, oldest first.
-async fn find<P: Ports>(ports: &P, job: &Job, claim: &Claim) -> Result<Vec<JobDetail>, Failure> {
+async fn second<P: Ports>(ctx: &Context<'_>, ports: &P, job: &Job, detail: &JobDetail) -> Result<(), Failure> {
+    let owner = outgoing::Owner { job: job.id, attempt: job.attempt };
+    stop::extra(ctx, ports, owner, &BatchJobId::new(detail.job_id.as_str()), !detail.status.is_final()).await
+}
+
+/// The jobs of a claim that nobody recorded, oldest first. Those recorded as second ones are stopped once more.
+async fn find<P: Ports>(ctx: &Context<'_>, ports: &P, job: &Job, claim: &Claim) -> Result<Vec<JobDetail>, Failure> {
     let from = Timestamp::from_millisecond(claim.at.saturating_sub(CLOCK_SKEW_MS)).unwrap_or_default();
     let mut listed = ports.list_jobs(&claim.queue, &job.name, from).await.map_err(Failure::call("ListJobs"))?;
     listed.sort_by(|a, b| (a.created_at, &a.id).cmp(&(b.created_at, &b.id)));
@@ -58,7 +61,12 @@ async fn find<P: Ports>(ports: &P, job: &Job, claim: &Claim) -> Result<Vec<JobDe
         let details = ports.describe_jobs(some).await.map_err(Failure::call("DescribeJobs"))?;
         for detail in details.into_iter().filter(|detail| is_of(detail, job.id, job.attempt)) {
             let id = BatchJobId::new(detail.job_id.as_str());
-            if derive::owner(ports, &id).await?.is_none() && !stop::is_extra(ports, job.id, &id).await? {
+            if derive::owner(ports, &id).await?.is_some() {
+                continue;
+            }
+            if stop::is_extra(ports, job.id, &id).await? {
+                second(ctx, ports, job, &detail).await?;
+            } else {
                 found.push(detail);
             }
         }

@@ -4,7 +4,7 @@ use osprey_model::end::STOP_TOKEN;
 use osprey_model::id::{BatchJobId, JobId};
 use osprey_model::job::{AfterStop, End, Job, JobState, Stop};
 use osprey_model::reason::ReasonCode;
-use osprey_ports::{CallError, Clock, Expect, GetItem, TerminateJob, Write, WriteItems};
+use osprey_ports::{CallError, Clock, Expect, GetItem, Item, TerminateJob, Write, WriteItems};
 use serde::{Deserialize, Serialize};
 
 use crate::context::Context;
@@ -21,7 +21,7 @@ pub struct Extra {
     pub batch_job_id: BatchJobId,
     /// When it was found, milliseconds since 1970.
     pub found_at: i64,
-    /// Whether it was still alive and was stopped.
+    /// Whether it was still alive and Batch was asked to stop it.
     pub stopped: bool,
 }
 
@@ -68,30 +68,55 @@ pub async fn extra<P>(ctx: &Context<'_>, ports: &P, owner: Owner, id: &BatchJobI
 where
     P: GetItem + WriteItems + TerminateJob + Clock + Sync,
 {
+    let row = match ports.get_item(&key::extra(owner.job, id)).await? {
+        Some(item) => Some(repository::read(&item)?),
+        None => record(ctx, ports, owner, id).await?,
+    };
+    match row {
+        Some(row) if alive => halt(ports, owner, &row).await,
+        _ => Ok(()),
+    }
+}
+
+/// Records a second Batch job; `None` when it is a recorded run, or its job isn't there.
+async fn record<P>(ctx: &Context<'_>, ports: &P, owner: Owner, id: &BatchJobId) -> Result<Option<Extra>, Failure>
+where
+    P: GetItem + WriteItems + Clock + Sync,
+{
     let Owner { job, attempt } = owner;
-    if !is_extra(ports, job, id).await? {
-        let now = ports.now().as_millisecond();
-        let Some(loaded) = repository::load(ports, job).await? else { return Ok(()) };
-        // Read after the job: whoever takes the Batch job for a run writes the job too, and this write then fails.
-        if derive::owner(ports, id).await?.is_some() {
-            return Ok(());
-        }
-        let row = Extra { attempt, batch_job_id: id.clone(), found_at: now, stopped: alive };
-        let mut counted = loaded.job.clone();
-        counted.counts.duplicate_runs = counted.counts.duplicate_runs.saturating_add(1);
-        let item = repository::item(&counted, ctx.settings)?;
-        let writes = [
-            Write::Put { item, expect: Expect::Version(loaded.version) },
-            repository::create(key::extra(job, id), repository::json(&row)),
-        ];
-        ports.write_items(&writes).await?;
-        tracing::error!(job_id = %job, attempt, batch_job_id = %id, "a second Batch job for one attempt was found.");
+    let found_at = ports.now().as_millisecond();
+    let Some(loaded) = repository::load(ports, job).await? else { return Ok(None) };
+    // Read after the job: whoever takes the Batch job for a run writes the job too, and this write then fails.
+    if derive::owner(ports, id).await?.is_some() {
+        return Ok(None);
     }
-    if alive {
-        let reason = format!("{STOP_TOKEN} a second Batch job for attempt {attempt} of job {job}");
-        terminate(ports, id, &reason).await?;
+    let row = Extra { attempt, batch_job_id: id.clone(), found_at, stopped: false };
+    let mut counted = loaded.job.clone();
+    counted.counts.duplicate_runs = counted.counts.duplicate_runs.saturating_add(1);
+    let item = repository::item(&counted, ctx.settings)?;
+    let writes = [
+        Write::Put { item, expect: Expect::Version(loaded.version) },
+        repository::create(key::extra(job, id), repository::json(&row)),
+    ];
+    ports.write_items(&writes).await?;
+    tracing::error!(job_id = %job, attempt, batch_job_id = %id, "a second Batch job for one attempt was found.");
+    Ok(Some(row))
+}
+
+/// Stops a second Batch job, and notes that Batch was asked to. Batch is asked at every sign of life.
+async fn halt<P>(ports: &P, owner: Owner, row: &Extra) -> Result<(), Failure>
+where
+    P: WriteItems + TerminateJob + Sync,
+{
+    let Owner { job, attempt } = owner;
+    let reason = format!("{STOP_TOKEN} a second Batch job for attempt {attempt} of job {job}");
+    terminate(ports, &row.batch_job_id, &reason).await?;
+    if row.stopped {
+        return Ok(());
     }
-    Ok(())
+    let stopped = Extra { stopped: true, ..row.clone() };
+    let item = Item::new(key::extra(job, &row.batch_job_id), repository::json(&stopped));
+    Ok(ports.write_items(&[Write::Put { item, expect: Expect::Any }]).await?)
 }
 
 /// Whether a Batch job was recorded as a second one of a job.
