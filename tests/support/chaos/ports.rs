@@ -37,6 +37,9 @@ pub struct Ports {
     pub task: usize,
 }
 
+/// An invocation is ended after this time, whatever it does: Lambda's limit.
+const INVOCATION_MS_MAX: i64 = 900_000;
+
 /// What becomes of a call.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fate {
@@ -103,7 +106,8 @@ impl World {
     fn wait(&mut self, task: usize) -> bool {
         let faults = &self.faults;
         let random = &mut self.streams.calls;
-        if random.chance(faults.crash) {
+        let begun = self.begun.get(task).copied().unwrap_or(self.now);
+        if random.chance(faults.crash) || self.now - begun > INVOCATION_MS_MAX {
             self.crashed = true;
             return true;
         }

@@ -214,12 +214,7 @@ impl Run {
         let Some(policy) = policy else { return };
         {
             let mut world = enter(&self.world);
-            while world.skews.len() <= task {
-                world.skews.push(0);
-            }
-            if let Some(own) = world.skews.get_mut(task) {
-                *own = skew;
-            }
+            world.begin(task, skew);
             world.tell(|| {
                 let ids: Vec<&str> = batch.messages.iter().map(|(_, message)| message.id.as_str()).collect();
                 let function = function_of(queue);
@@ -329,6 +324,17 @@ fn function_of(queue: Option<QueueKind>) -> &'static str {
 }
 
 impl World {
+    /// Notes when a task begins, and how far its clock is off.
+    fn begin(&mut self, task: usize, skew: i64) {
+        while self.skews.len() <= task {
+            self.skews.push(0);
+            self.begun.push(0);
+        }
+        if let (Some(own), Some(begun)) = (self.skews.get_mut(task), self.begun.get_mut(task)) {
+            (*own, *begun) = (skew, self.now);
+        }
+    }
+
     /// Everything that needs no function.
     fn happen(&mut self, happening: Happening) {
         match happening {

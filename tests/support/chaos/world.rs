@@ -142,6 +142,8 @@ pub struct World {
     pub streams: Streams,
     /// How far the clock of each task is off.
     pub skews: Vec<i64>,
+    /// When each task began.
+    pub begun: Vec<i64>,
     /// A task that is to be ended at the await point where it is.
     pub crashed: bool,
     /// The planted breakage.
@@ -186,6 +188,7 @@ impl World {
             journal: Journal::new(with_story),
             streams,
             skews: Vec::new(),
+            begun: Vec::new(),
             crashed: false,
             breakage,
             policy: 0,
