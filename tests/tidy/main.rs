@@ -12,6 +12,7 @@ mod readme;
 mod reasons;
 mod scanner;
 mod size;
+mod template;
 mod words;
 
 /// What a test that reads files gives back.
