@@ -1,0 +1,165 @@
+"""What `sam deploy` made, and that a job goes through it."""
+
+import json
+import uuid
+
+from checks import check
+from stack import STACK, until
+
+
+def request(name, command=("true",), **tags):
+    """A job and its id."""
+    job = str(uuid.uuid4())
+    tags = {"osprey:job-id": job, "team": "search", "environment": "production", "workload": "inference", **tags}
+    resources = [{"type": "GPU", "value": "1"}, {"type": "VCPU", "value": "1"}, {"type": "MEMORY", "value": "512"}]
+    overrides = {"command": list(command), "resourceRequirements": resources}
+    return job, {"jobName": name, "jobDefinition": "shell", "containerOverrides": overrides, "tags": tags}
+
+
+def state(stack, job):
+    return (stack.item(f"JOB#{job}") or {}).get("state")
+
+
+def ended(stack, job, seconds=90):
+    """The state that the job ends in."""
+    finals = {"succeeded", "failed", "refused", "dead"}
+    return until(lambda: state(stack, job) in finals and state(stack, job), seconds)
+
+
+@check("the stack has its queues, its table and its functions", functions=False)
+def resources(stack):
+    urls = stack.sqs.list_queues()["QueueUrls"]
+    names = {url.rsplit("/", 1)[1] for url in urls}
+    for queue in ["submissions", "internal", "events", "wake"]:
+        assert {f"osprey-{queue}", f"osprey-{queue}-dead"} <= names, names
+    url = next(url for url in urls if url.endswith("/osprey-submissions"))
+    attributes = stack.sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["All"])["Attributes"]
+    assert json.loads(attributes["RedrivePolicy"])["maxReceiveCount"] in (5, "5"), attributes
+    table = stack.dynamodb.describe_table(TableName="osprey")["Table"]
+    assert {index["IndexName"] for index in table["GlobalSecondaryIndexes"]} == {"due", "listing", "running"}
+    functions = {function["FunctionName"]: function for function in stack.lambdas.list_functions()["Functions"]}
+    for name in ["submit", "requeue", "dead-letter", "watch"]:
+        function = functions[f"osprey-{name}"]
+        assert (function["Runtime"], int(function["Timeout"])) == ("provided.al2023", 60), function
+    roles = {function["Role"] for function in functions.values()}
+    assert len(roles) == len(functions), "a role is shared"
+
+
+@check("the dashboard and every alarm are there", functions=False)
+def observability(stack):
+    body = stack.cloudwatch.get_dashboard(DashboardName="osprey")["DashboardBody"]
+    assert json.loads(body)["widgets"], "an empty dashboard"
+    alarms = stack.cloudwatch.describe_alarms()["MetricAlarms"]
+    assert len(alarms) >= 20 and all(alarm["AlarmActions"] == [stack.outputs["TopicArn"]] for alarm in alarms), alarms
+
+
+@check("watch is called every minute", functions=False)
+def schedule(stack):
+    schedule = stack.scheduler.get_schedule(Name="osprey-watch")
+    assert (schedule["ScheduleExpression"], schedule["State"]) == ("rate(1 minute)", "ENABLED"), schedule
+
+
+@check("a message becomes a job with its derived priority, in its tier's queue")
+def first_job(stack):
+    job, body = request("first")
+    stack.run(
+        "aws", "sqs", "send-message", "--queue-url", stack.outputs["SubmissionsQueueUrl"],
+        "--message-body", json.dumps(body), "--endpoint-url", stack.emulator,
+    )  # fmt: skip
+    (summary,) = until(lambda: stack.batch_jobs("first"))
+    detail = stack.batch.describe_jobs(jobs=[summary["jobId"]])["jobs"][0]
+    assert detail["jobQueue"].endswith("/osprey-local-critical"), detail["jobQueue"]
+    assert (detail["schedulingPriority"], detail["shareIdentifier"]) == (1200, "critical"), detail
+    assert detail["tags"]["osprey:job-id"] == job, detail["tags"]
+    environment = {one["name"]: one["value"] for one in detail["container"]["environment"]}
+    assert (environment["OSPREY_JOB_ID"], environment["OSPREY_ATTEMPT"]) == (job, "1"), environment
+    assert ended(stack, job) == "succeeded"
+    record = stack.item(f"JOB#{job}")
+    assert (record["priority"], record["tier"], record["attempt"]) == (1200, "critical", 1), record
+
+
+@check("the events of the local Batch come by the rule", functions=False)
+def rule(stack):
+    (rule,) = [rule for rule in stack.events.list_rules()["Rules"] if rule["Name"] == "osprey-batch-events"]
+    (target,) = stack.events.list_targets_by_rule(Rule=rule["Name"])["Targets"]
+    assert target["Arn"].endswith(":osprey-events") and target["DeadLetterConfig"]["Arn"].endswith(":osprey-events-dead"), target
+
+
+@check("the same job twice is one job")
+def duplicate(stack):
+    job, body = request("twice")
+    for _ in range(2):
+        stack.send(body)
+    assert ended(stack, job) == "succeeded"
+    until(lambda: any(key.startswith("DUPLICATE#") for key in stack.partition(f"JOB#{job}")))
+    assert len(stack.batch_jobs("twice")) == 1
+
+
+@check("a job costs one SubmitJob, and few calls besides")
+def calls(stack):
+    count = 20
+
+    def run():
+        jobs = []
+        for number in range(count):
+            job, body = request(f"counted-{number}")
+            stack.send(body)
+            jobs.append(job)
+        for job in jobs:
+            assert ended(stack, job) == "succeeded"
+
+    spent = {name: number / count for name, number in stack.counted(run).items()}
+    print("calls a job, from message to end:", spent)
+    assert spent["batch:submitjob"] == 1, spent
+
+
+@check("a lost Spot host costs no priority, and the job comes back after a back-off")
+def spot(stack):
+    once = 'test "$OSPREY_ATTEMPT" -gt 1 && exit 0; sleep 60'
+    tags = {"preemptible": "true", "checkpoint-interval": "5m", "osprey:local-reclaim-after": "1s", "environment": "dev"}
+    job, body = request("reclaimed", ("sh", "-c", once), **tags)
+    stack.send(body)
+    record = until(lambda: (stack.item(f"JOB#{job}") or {}).get("state") == "queued" and stack.item(f"JOB#{job}"), 60)
+    assert record["not_before"] > record["updated_at"], record
+    until(lambda: stack.watch() or state(stack, job) == "succeeded", 90, every=1)
+    attempts = stack.partition(f"JOB#{job}")
+    assert sum(key.startswith("ATTEMPT#") for key in attempts) == 2, attempts.keys()
+    assert len(stack.batch_jobs("reclaimed")) == 2
+
+
+@check("a body that is no JSON becomes a dead letter, and somebody is told")
+def poison(stack):
+    queue = stack.sqs.create_queue(QueueName="told")["QueueUrl"]
+    arn = stack.sqs.get_queue_attributes(QueueUrl=queue, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+    stack.sns.subscribe(TopicArn=stack.outputs["TopicArn"], Protocol="sqs", Endpoint=arn)
+    stack.send('{"jobName":"cut o')
+    (letter,) = until(lambda: stack.listing("DEAD"))
+    assert stack.item(letter)["code"] == "NotJson", stack.item(letter)
+
+    def told():
+        stack.watch()
+        return stack.sqs.receive_message(QueueUrl=queue, WaitTimeSeconds=1).get("Messages")
+
+    (message,) = until(told, 60)
+    notice = json.loads(message["Body"])
+    assert "NotJson" in notice["Message"] and len(notice["Subject"]) <= 100, notice
+
+
+@check("a message that fails too often becomes a dead letter by way of its queue")
+def too_often(stack):
+    # As if submit had failed with it: dead-letter judges what comes by the dead-letter queue.
+    url = stack.outputs["SubmissionsQueueUrl"] + "-dead"
+    stack.sqs.send_message(QueueUrl=url, MessageBody='["no", "object"]')
+    until(lambda: len(stack.listing("DEAD")) >= 2, 60)
+
+
+@check("every metric line names the stack, in CloudWatch's embedded format")
+def metrics(stack):
+    lines = []
+    for function in ["submit", "requeue", "watch"]:
+        answer = stack.logs.filter_log_events(logGroupName=f"/aws/lambda/osprey-{function}")
+        lines += [event["message"] for event in answer["events"] if '"CloudWatchMetrics"' in event["message"]]
+    assert lines, "no metric was emitted"
+    for line in lines:
+        emitted = json.loads(line[line.index("{") :])
+        assert emitted["Stack"] == STACK and emitted["_aws"]["CloudWatchMetrics"][0]["Namespace"] == "Osprey", line

@@ -1,0 +1,223 @@
+"""The stack under test: the template as it is, the functions' real zips, on an emulator; Batch by the local Batch.
+
+    functions ──▶ proxy ──▶ emulator (SQS, DynamoDB, SNS, EventBridge, Lambda, CloudFormation, CloudWatch)
+        └───────▶ proxy ──▶ bridge ──▶ local Batch ──events──▶ bridge ──▶ emulator's event bus
+
+The proxies let everything through until a check asks them for faults.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import time
+import urllib.request
+import zipfile
+
+import boto3
+from botocore.config import Config
+
+from bridge import REGION, SOURCE, Bridge
+from servers import Programs, free_port
+
+STACK = "osprey"
+TIERS = ["critical", "production", "experimental", "preemptible"]
+
+
+def pools(nodes):
+    """What the local Batch has, as the functions are told it."""
+    shape = {"mode": "direct", "gpus_per_node": 8, "vcpus_per_node": None, "memory_mib_per_node": None, "fair_share": True}
+    queues = {tier: f"osprey-local-{tier}" for tier in TIERS}
+    spot = {"preemptible": "osprey-local-spot-preemptible"}
+    return [
+        {"name": "local", "capacity": "on-demand", "nodes_max": nodes - 1, "queues": queues, **shape},
+        {"name": "local-spot", "capacity": "spot", "nodes_max": 1, "queues": spot, **shape},
+    ]
+
+
+class Stack:
+    """Started and deployed by `up`, ended by `close`."""
+
+    def __init__(self, work, root, osprey, bin_dir, sam):
+        self.root, self.osprey, self.sam, self.work = root, osprey, sam, work
+        self.programs = Programs(work, bin_dir)
+        self.bridge = Bridge()
+
+    def close(self):
+        self.programs.close()
+        self.bridge.close()
+
+    def up(self, nodes=4):
+        local, key, secret = self.programs.local_batch(
+            self.osprey, f"{self.bridge.endpoint}/events", "--nodes", str(nodes), "--spot-nodes", "1"
+        )
+        self.bridge.connect(local, key, secret)
+        self.batch_proxy = self.programs.proxy("batch-proxy", self.bridge.endpoint)
+        port = free_port()
+        self.aws_proxy = self.programs.proxy("aws-proxy", f"http://127.0.0.1:{port}")
+        functions = {
+            # What the emulator hands on to the functions: everything through the proxies.
+            "AWS_ENDPOINT_URL": self.aws_proxy,
+            "AWS_ENDPOINT_URL_BATCH": self.batch_proxy,
+            "MINISTACK_HOST": "127.0.0.1",
+            "AWS_DEFAULT_REGION": REGION,
+        }
+        self.emulator = self.programs.emulator(port, functions)
+        self.environment = {
+            **os.environ,
+            "AWS_ENDPOINT_URL": self.emulator,
+            "AWS_ACCESS_KEY_ID": "test",
+            "AWS_SECRET_ACCESS_KEY": "test",
+            "AWS_DEFAULT_REGION": REGION,
+            "AWS_REGION": REGION,
+            "AWS_EC2_METADATA_DISABLED": "true",
+            "SAM_CLI_TELEMETRY": "0",
+        }
+        for service in ["sqs", "dynamodb", "lambda", "cloudwatch", "sns", "cloudformation", "logs", "scheduler", "events"]:
+            setattr(self, service.replace("lambda", "lambdas"), self.client(service, self.emulator, "test", "test"))
+        self.batch = self.client("batch", local, key, secret)
+        self.bridge.events = self.events
+
+    def client(self, service, endpoint, key, secret, tries=5):
+        config = Config(retries={"total_max_attempts": tries}, max_pool_connections=50)
+        return boto3.client(
+            service, endpoint_url=endpoint, region_name=REGION, aws_access_key_id=key, aws_secret_access_key=secret, config=config
+        )
+
+    def run(self, *command, timeout=300):
+        done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, env=self.environment, cwd=self.root)
+        assert done.returncode == 0, f"{' '.join(command[:3])}: {done.stdout}\n{done.stderr}"
+        return done.stdout
+
+    def without_functions(self):
+        """A folder with the template and, in place of the functions, zips of a program that ends at once."""
+        folder = os.path.join(self.work, "template")
+        for name in ["submit", "requeue", "dead-letter", "watch"]:
+            os.makedirs(os.path.join(folder, "target", "lambda", name))
+            with zipfile.ZipFile(os.path.join(folder, "target", "lambda", name, "bootstrap.zip"), "w") as file:
+                bootstrap = zipfile.ZipInfo("bootstrap")
+                bootstrap.external_attr = 0o755 << 16
+                file.writestr(bootstrap, f"#!/bin/sh\n# {name}\nexit 1\n")
+        shutil.copy(os.path.join(self.root, "template.yaml"), folder)
+        return folder
+
+    def deploy(self, folder, **parameters):
+        """`sam build` and `sam deploy` of the folder's template, as docs/deploying.md says."""
+        build = os.path.join(self.work, "sam")
+        self.run(self.sam, "build", "--template-file", os.path.join(folder, "template.yaml"), "--build-dir", build)
+        given = {"PoolsJson": json.dumps(pools(4), separators=(",", ":")), "BatchEventSource": SOURCE}
+        # The emulator has no alarms that calculate.
+        given = {**given, "AlarmsWithExpressions": "no", **parameters}
+        # As a shell would quote it: SAM takes a value with quotes in it only inside quotes.
+        overrides = [f"{name}={json.dumps(str(value))}" for name, value in given.items()]
+        self.run(
+            self.sam, "deploy", "--template-file", os.path.join(build, "template.yaml"), "--no-confirm-changeset",
+            "--config-file", os.path.join(self.root, "samconfig.toml"), "--parameter-overrides", *overrides,
+        )  # fmt: skip
+        answer = self.cloudformation.describe_stacks(StackName=STACK)["Stacks"][0]
+        assert answer["StackStatus"] in ("CREATE_COMPLETE", "UPDATE_COMPLETE"), answer["StackStatus"]
+        self.outputs = {output["OutputKey"]: output["OutputValue"] for output in answer["Outputs"]}
+        # The emulator keeps a number that came by `!Ref` as the text it was, and then can't compare it.
+        for mapping in self.mappings():
+            limit = int(mapping["ScalingConfig"]["MaximumConcurrency"])
+            self.lambdas.update_event_source_mapping(UUID=mapping["UUID"], ScalingConfig={"MaximumConcurrency": limit})
+
+    def mappings(self, function=None):
+        more = {"FunctionName": function} if function else {}
+        return self.lambdas.list_event_source_mappings(**more)["EventSourceMappings"]
+
+    def enable(self, function, enabled):
+        for mapping in self.mappings(function):
+            self.lambdas.update_event_source_mapping(UUID=mapping["UUID"], Enabled=enabled)
+
+    # ---- what is asked of it
+
+    def send(self, body):
+        """Sends one message to the submission queue; answers its id."""
+        text = body if isinstance(body, str) else json.dumps(body)
+        return self.sqs.send_message(QueueUrl=self.outputs["SubmissionsQueueUrl"], MessageBody=text)["MessageId"]
+
+    def watch(self):
+        """A round of `watch` now, beside those of the schedule."""
+        answer = self.lambdas.invoke(FunctionName="osprey-watch", Payload=b"{}")
+        assert "FunctionError" not in answer, answer["Payload"].read()
+
+    def item(self, partition, sort="STATE"):
+        key = {"pk": {"S": partition}, "sk": {"S": sort}}
+        item = self.dynamodb.get_item(TableName=self.outputs["Table"], Key=key, ConsistentRead=True).get("Item")
+        return json.loads(item["body"]["S"]) if item else None
+
+    def partition(self, partition):
+        """Bodies of a partition, by sort key."""
+        answer = self.dynamodb.query(
+            TableName=self.outputs["Table"],
+            KeyConditionExpression="pk = :p",
+            ExpressionAttributeValues={":p": {"S": partition}},
+            ConsistentRead=True,
+        )
+        return {item["sk"]["S"]: json.loads(item["body"]["S"]) for item in answer["Items"] if "body" in item}
+
+    def listing(self, kind):
+        """Partitions of all jobs (`JOBS`) or dead letters (`DEAD`)."""
+        found, more = [], {}
+        while True:
+            answer = self.dynamodb.query(
+                TableName=self.outputs["Table"],
+                IndexName="listing",
+                KeyConditionExpression="listing_pk = :p",
+                ExpressionAttributeValues={":p": {"S": kind}},
+                **more,
+            )
+            found += [item["pk"]["S"] for item in answer["Items"]]
+            if "LastEvaluatedKey" not in answer:
+                return found
+            more = {"ExclusiveStartKey": answer["LastEvaluatedKey"]}
+
+    def batch_jobs(self, name):
+        """Jobs of the local Batch whose names begin so, from every queue."""
+        found = []
+        for pool in pools(4):
+            for queue in pool["queues"].values():
+                pages = self.batch.get_paginator("list_jobs")
+                filters = [{"name": "JOB_NAME", "values": [f"{name}*"]}]
+                for page in pages.paginate(jobQueue=queue, filters=filters):
+                    found += page["jobSummaryList"]
+        return found
+
+    def faults(self, proxy, rules):
+        """Faults from now on; none with an empty list."""
+        request = urllib.request.Request(
+            f"{proxy}/_microburst/rules", data=json.dumps(rules).encode(), method="POST", headers={"content-type": "application/json"}
+        )
+        urllib.request.urlopen(request, timeout=10).read()
+
+    def counted(self, run):
+        """Runs something; answers the functions' calls meanwhile, by service and operation."""
+        before = dict(self.bridge.calls)
+        # A fault that does nothing, so that every call is written down.
+        self.faults(self.aws_proxy, [{"service": "*", "latency": 0}])
+        forget = urllib.request.Request(f"{self.aws_proxy}/_microburst/fired", method="DELETE")
+        urllib.request.urlopen(forget, timeout=10).read()
+        run()
+        calls = {f"batch:{name}": number - before.get(name, 0) for name, number in self.bridge.calls.items()}
+        for one in self.fired(self.aws_proxy):
+            key = f"{one['service']}:{one['operation']}"
+            calls[key] = calls.get(key, 0) + 1
+        self.faults(self.aws_proxy, [])
+        return {name: number for name, number in sorted(calls.items()) if number}
+
+    def fired(self, proxy):
+        """Faults that were brought in."""
+        with urllib.request.urlopen(f"{proxy}/_microburst/fired?limit=100000", timeout=10) as answer:
+            return json.loads(answer.read())
+
+
+def until(what, seconds=60, every=0.2):
+    """Asks again until the answer is true; answers it."""
+    end = time.monotonic() + seconds
+    while True:
+        answer = what()
+        if answer:
+            return answer
+        assert time.monotonic() < end, "it did not happen in time"
+        time.sleep(every)
