@@ -46,7 +46,15 @@ pub fn read(path: &Path) -> Result<Vec<u8>, CliError> {
 /// # Errors
 /// Those of [`read`], and for a file that isn't UTF-8.
 pub fn read_text(path: &Path) -> Result<String, CliError> {
-    String::from_utf8(read(path)?).map_err(|error| {
+    text(path, read(path)?)
+}
+
+/// The text that a file's bytes are.
+///
+/// # Errors
+/// When they aren't UTF-8.
+pub fn text(path: &Path, bytes: Vec<u8>) -> Result<String, CliError> {
+    String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
         CliError::new(
             ErrorCode::InvalidInput,

@@ -23,6 +23,7 @@ pub struct Ui {
     err: Box<dyn Write + Send>,
     format: Format,
     out_is_terminal: bool,
+    err_is_terminal: bool,
     paint: Paint,
     muted: bool,
 }
@@ -73,6 +74,7 @@ impl Ui {
             err: Box::new(io::stderr()),
             format,
             out_is_terminal: out_is_terminal && !is_dumb,
+            err_is_terminal: io::stderr().is_terminal() && !is_dumb,
             paint: Paint { is_on },
             muted: false,
         }
@@ -88,6 +90,25 @@ impl Ui {
     #[must_use]
     pub fn is_live(&self) -> bool {
         self.out_is_terminal && !self.is_json() && !self.muted
+    }
+
+    /// Columns of the terminal that answers go to; `None` where they go elsewhere.
+    #[must_use]
+    pub fn width(&self) -> Option<usize> {
+        let terminal = || comfy_table::Table::new().width().map(usize::from);
+        self.out_is_terminal.then(terminal).flatten()
+    }
+
+    /// Whether a line of progress can be drawn over itself on standard error.
+    #[must_use]
+    pub fn shows_progress(&self) -> bool {
+        self.err_is_terminal && !self.is_json() && !self.muted
+    }
+
+    /// Draws a line over the last one on standard error. That it can't be written is no failure of the command.
+    pub fn overdraw(&mut self, line: &str) {
+        let _ = write!(self.err, "\r\x1b[K{}", words::shown(line));
+        let _ = self.err.flush();
     }
 
     /// The colours.

@@ -173,6 +173,7 @@ fn of_ended_runs(folder: &Folder, samples: &mut Samples) -> Checked {
     let submit = ["submit-job", "--job-name", "next", "--job-definition", "d", "--container-overrides", "command=true"];
     samples.insert("osprey submit-job", at(&submit)?);
     samples.insert("osprey jobs", at(&["jobs"])?);
+    samples.insert("osprey export", at(&["export"])?);
     samples.insert("osprey wait", at(&["wait", "later"])?.into_iter().chain(at(&["wait", "answers"])?).collect());
     samples.insert("osprey logs", at(&["logs", "answers"])?);
     samples.entry("osprey cancel").or_default().extend(at(&["cancel", "answers", "--reason", "late"])?);
@@ -244,7 +245,9 @@ fn the_document_has_exactly_the_members_that_come_out() -> Checked {
         .flatten()
         .filter_map(|(path, kind)| Some((path.strip_prefix("[].")?.to_owned(), kind.clone())))
         .collect();
-    sections.entry("osprey describe".to_owned()).or_default().extend(listed);
+    for record in ["osprey describe", "osprey export"] {
+        sections.entry(record.to_owned()).or_default().extend(listed.clone());
+    }
     let names: BTreeSet<&str> = sections.keys().map(String::as_str).collect();
     assert_eq!(names, samples.keys().copied().collect(), "every section has samples");
     let mut found = Vec::new();

@@ -11,7 +11,7 @@ use osprey_local_batch::schedule::{self, Candidate, Demand, Node, NodeState, Que
 use osprey_local_batch::share::decayed;
 use osprey_sim::cluster::{Cluster, Placement};
 use osprey_sim::kernel::fork;
-use osprey_sim::replay::{self, Record};
+use osprey_sim::replay::{self, Setting};
 use osprey_sim::strategy::{DECAY_MS, START_CHARGE_MS, Setup, VCPUS_PER_GPU};
 use osprey_sim::workload::{Job, Workload};
 
@@ -170,7 +170,7 @@ impl<'w> Local<'w> {
 fn fair_share_agrees_with_the_local_batch_on_200_cases() {
     for seed in 0..CASES {
         let (workload, cluster) = case(seed);
-        let ours = replay::run_batch(&workload, &cluster, Setup::FairShare, Record::Outcomes);
+        let ours = replay::run_batch(&workload, Setup::FairShare, &Setting::of(&cluster));
         let starts: Vec<Option<u64>> = ours.outcomes.iter().map(|outcome| outcome.start_ms).collect();
         assert_eq!(starts, Local::new(&workload, &cluster).run(), "case {seed}");
     }
@@ -180,7 +180,7 @@ fn fair_share_agrees_with_the_local_batch_on_200_cases() {
 fn the_cases_are_worth_comparing() {
     let waits = (0..CASES).filter(|seed| {
         let (workload, cluster) = case(*seed);
-        let schedule = replay::run_batch(&workload, &cluster, Setup::FairShare, Record::Outcomes);
+        let schedule = replay::run_batch(&workload, Setup::FairShare, &Setting::of(&cluster));
         let pairs = workload.jobs.iter().zip(&schedule.outcomes);
         pairs.filter(|(job, outcome)| outcome.start_ms > Some(job.submit_ms)).count() > 2
     });

@@ -182,6 +182,105 @@ fn bad_lines_are_told_and_counted() -> Checked {
     Ok(())
 }
 
+/// A trace whose rows say numbers, on which one job has to wait for another.
+const NUMBERED: &str = "id,submit,duration,gpus,environment,priority\na,0,60,8,dev,1\nb,1,60,8,production,100\n\
+                        c,2,60,8,dev,900\nseven,3,60,7,dev,5\n";
+
+#[test]
+fn references_order_by_the_rows_own_number_and_run_every_valid_row() -> Checked {
+    let folder = Folder::new("numbers")?;
+    let (trace, schedule) = (folder.path("t.csv"), folder.path("s.csv"));
+    fs::write(&trace, NUMBERED)?;
+    let arguments = ["--trace", &trace, "--nodes", "1", "--strategy", "priority,backfill", "--schedule", &schedule];
+    let answer = json(&simulate(&[&arguments[..], &["--output", "json"]].concat())?)?;
+    assert_eq!((&answer["strategies"][0]["jobs"], &answer["strategies"][1]["jobs"]), (&4.into(), &3.into()));
+    // By its own numbers the row `c` is first; by the derived ones the production job is, and 7 GPUs aren't admitted.
+    let starts = |strategy: &str| -> Result<Vec<String>, Box<dyn std::error::Error>> {
+        let rows = fs::read_to_string(folder.path(&format!("s-{strategy}.csv")))?;
+        Ok(rows.lines().skip(1).map(|row| row.split(',').take(2).collect::<Vec<_>>().join(" ")).collect())
+    };
+    assert_eq!(starts("priority")?, ["a 0", "b 120", "c 60", "seven 180"]);
+    assert_eq!(starts("backfill")?, ["a 0", "b 60", "c 120"]);
+    Ok(())
+}
+
+#[test]
+fn what_happens_is_in_the_json_and_the_same_for_equal_seeds() -> Checked {
+    let run = |seed: &str| -> Result<Value, Box<dyn std::error::Error>> {
+        let world = ["--nodes", "6", "--spot-nodes", "3", "--reclaims-per-day", "8", "--failure-rate", "0.1"];
+        let jobs = ["--jobs", "80", "--load", "1.5", "--seed", seed, "--strategy", "fifo,backfill", "--output", "json"];
+        let mut answer = json(&simulate(&[&world[..], &jobs[..]].concat())?)?;
+        for strategy in answer["strategies"].as_array_mut().ok_or("no list")? {
+            let members = strategy.as_object_mut().ok_or("no object")?;
+            members.retain(|name, _| !["wall_seconds", "jobs_per_second"].contains(&name.as_str()));
+        }
+        Ok(answer)
+    };
+    let answer = run("2")?;
+    assert_eq!(answer["pools"][1]["capacity"], "spot");
+    assert_eq!(answer["pools"][1]["nodes"], 3);
+    for strategy in answer["strategies"].as_array().ok_or("no list")? {
+        let number = |name: &str| strategy[name].as_f64().unwrap_or(-1.0);
+        assert!(number("host_losses") + number("failures") > 0.0, "{strategy}");
+        assert!(number("lost_gpu_hours") > 0.0, "{strategy}");
+    }
+    assert_eq!(run("2")?, answer);
+    assert_ne!(run("3")?, answer);
+    Ok(())
+}
+
+#[test]
+fn an_export_of_the_local_pipeline_can_be_replayed() -> Checked {
+    let folder = Folder::new("export")?;
+    let (state, history) = (folder.path("state"), folder.path("history.jsonl"));
+    let program = |words: &[&str]| {
+        Command::new(env!("CARGO_BIN_EXE_osprey-under-test"))
+            .args(words)
+            .current_dir(osprey_tests::root())
+            .env("NO_COLOR", "1")
+            .output()
+    };
+    program(&["local", "run", "tests/golden/local/tiny.jsonl", "--nodes", "1", "--speed", "20", "--state", &state])?;
+    let exported = program(&["export", "--local", &state])?.stdout;
+    fs::write(&history, &exported)?;
+    let lines = String::from_utf8(exported)?.lines().count();
+    let answer = json(&simulate(&["--trace", &history, "--strategy", "fifo,backfill", "--output", "json"])?)?;
+    let jobs = answer["strategies"][0]["jobs"].as_u64().unwrap_or(0);
+    let bad = answer["bad_lines"]["count"].as_u64().unwrap_or(0);
+    assert_eq!(usize::try_from(jobs + bad)?, lines);
+    assert!(jobs > 0 && bad > 0, "{answer}");
+    Ok(())
+}
+
+#[test]
+fn the_page_is_complete_in_itself_small_and_holds_foreign_text_as_text() -> Checked {
+    let folder = Folder::new("page")?;
+    let (trace, page) = (folder.path("t.csv"), folder.path("p.html"));
+    fs::write(&trace, "id,submit,duration,gpus,team\n\"<script>alert(1)</script>\",0,60,1,\"</script><img src=x>\"\n")?;
+    let output = simulate(&["--trace", &trace, "--placement", "node", "--strategy", "fifo,easy", "--html", &page])?;
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = fs::read_to_string(&page)?;
+    assert!(text.contains("&lt;script&gt;alert(1)&lt;/script&gt;") && !text.contains("<script>alert"), "foreign text");
+    for outside in ["http://", "https://", "//cdn", "@import", " src=", "url("] {
+        assert!(!text.contains(outside), "{outside}");
+    }
+    let many = ["--jobs", "60000", "--nodes", "64", "--strategy", "fifo,easy,dive", "--html", &page];
+    assert!(simulate(&many)?.status.success());
+    let bytes = fs::metadata(&page)?.len();
+    assert!(bytes < 3_000_000, "{bytes}");
+    Ok(())
+}
+
+#[test]
+fn progress_is_for_terminals_only() -> Checked {
+    let arguments = ["--jobs", "30000", "--nodes", "40", "--load", "0.9", "--strategy", "backfill"];
+    for output in [simulate(&arguments)?, simulate(&[&arguments[..], &["--output", "json"]].concat())?] {
+        let told = String::from_utf8(output.stderr)?;
+        assert!(output.status.success() && !told.contains('\r') && !told.contains('\u{1b}'), "{told}");
+    }
+    Ok(())
+}
+
 #[test]
 fn mistakes_are_usage_errors_with_a_way_out() -> Checked {
     let output = simulate(&["--strategy", "esay"])?;

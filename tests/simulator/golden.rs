@@ -4,7 +4,7 @@
 
 #![expect(non_snake_case, reason = "a test is named like the file that it is about")]
 
-use osprey_sim::replay::{self, Record};
+use osprey_sim::replay::{self, Setting};
 use osprey_sim::strategy::Reference;
 use sha2::{Digest as _, Sha256};
 
@@ -23,7 +23,7 @@ fn identical(name: &str) -> Checked {
     let workload = workload(&want.trace)?;
     assert_eq!(workload.jobs.len(), want.jobs, "jobs of {}", want.trace);
     let cluster = cluster(&want.trace, want.placement);
-    let schedule = replay::run(&workload, &cluster, strategy, DIVE_ABOVE, Record::Outcomes);
+    let schedule = replay::run(&workload, strategy, DIVE_ABOVE, &Setting::of(&cluster));
     let got = canonical(&workload, &schedule)?;
     let digest: String = Sha256::digest(got.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
     assert_eq!(digest, want.sha256, "{name}: {}", first_difference(&want.trace, &want.strategy, &got));

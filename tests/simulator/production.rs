@@ -2,7 +2,7 @@
 
 use osprey_scheduler::{Rules, Strategy};
 use osprey_sim::cluster::Placement;
-use osprey_sim::replay::{self, Record};
+use osprey_sim::replay::{self, Setting};
 use osprey_sim::strategy::Reference;
 
 use crate::traces::{Checked, canonical, cluster, workload};
@@ -11,8 +11,8 @@ use crate::traces::{Checked, canonical, cluster, workload};
 fn same(trace: &str, placement: Placement, production: Strategy, reference: Reference) -> Checked {
     let (workload, cluster) = (workload(trace)?, cluster(trace, placement));
     let rules = Rules { strategy: production };
-    let decided = replay::run_decided(&workload, &cluster, rules, Vec::new(), Record::Outcomes);
-    let expected = replay::run(&workload, &cluster, reference, 800, Record::Outcomes);
+    let decided = replay::run_decided(&workload, rules.into(), &Setting::of(&cluster));
+    let expected = replay::run(&workload, reference, 800, &Setting::of(&cluster));
     assert!(
         canonical(&workload, &decided)? == canonical(&workload, &expected)?,
         "{trace}: {} of decide and {} of the reference differ",

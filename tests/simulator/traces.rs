@@ -70,6 +70,7 @@ fn job(entry: &Entry) -> Job {
         duration_ms: entry.duration_ms,
         gpus: entry.gpus,
         priority: entry.priority.unwrap_or(0),
+        row_priority: entry.priority.unwrap_or(0),
         ..Job::default()
     }
 }

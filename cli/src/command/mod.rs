@@ -3,6 +3,7 @@
 mod action;
 mod dead_letters;
 mod describe;
+mod export;
 mod jobs;
 mod local_run;
 mod local_serve;
@@ -62,6 +63,7 @@ enum Command {
     Local(LocalCommand),
     Jobs(jobs::JobsArgs),
     Describe(describe::DescribeArgs),
+    Export(export::ExportArgs),
     Wait(wait::WaitArgs),
     Logs(logs::LogsArgs),
     Cancel(action::CancelArgs),
@@ -131,6 +133,7 @@ pub fn run(cli: Cli, ui: &mut Ui) -> Result<Exit, CliError> {
         Command::Logs(args) => logs::logs(&args, ui),
         Command::Jobs(args) => jobs::jobs(&args, ui),
         Command::Describe(args) => describe::describe(&args, ui),
+        Command::Export(args) => export::export(&args, ui),
         Command::Cancel(args) => action::cancel(&args, ui),
         Command::Requeue(args) => action::requeue(&args, ui),
         Command::Hold(args) => action::hold(&args, ui),

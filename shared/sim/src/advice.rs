@@ -1,6 +1,5 @@
 //! What the product says beside its numbers: when priorities are of no use, and when nothing but hardware helps.
 
-use crate::cluster::Cluster;
 use crate::metrics::{Metrics, percentile};
 use crate::schedule::Schedule;
 use crate::workload::{Job, Workload};
@@ -37,25 +36,25 @@ pub struct Result<'r> {
 
 /// Advice, one sentence each, the most basic first.
 #[must_use]
-pub fn advice(workload: &Workload, cluster: &Cluster, dive_above: u32, results: &[Result<'_>]) -> Vec<String> {
+pub fn advice(workload: &Workload, gpus: u32, dive_above: u32, results: &[Result<'_>]) -> Vec<String> {
     if workload.jobs.is_empty() {
         return Vec::new();
     }
     let found = [
-        small(cluster),
+        small(gpus),
         short(workload),
         requests(workload, dive_above),
         alike(workload),
         arrivals(workload),
-        together(workload, cluster, dive_above),
+        together(workload, gpus, dive_above),
         hardware(workload, dive_above, results),
     ];
     found.into_iter().flatten().collect()
 }
 
 /// The cluster is too small for priorities to matter.
-fn small(cluster: &Cluster) -> Option<String> {
-    match cluster.gpus() {
+fn small(gpus: u32) -> Option<String> {
+    match gpus {
         gpus if gpus < GPUS_FOR_QUEUE => {
             Some(format!("the cluster has {gpus} GPUs: below {GPUS_FOR_QUEUE}, one queue with backfill does as well"))
         }
@@ -113,7 +112,7 @@ fn arrivals(workload: &Workload) -> Option<String> {
 }
 
 /// Urgent jobs that want more at once than there is.
-fn together(workload: &Workload, cluster: &Cluster, dive_above: u32) -> Option<String> {
+fn together(workload: &Workload, gpus: u32, dive_above: u32) -> Option<String> {
     let urgent = workload.jobs.iter().filter(|job| job.priority > dive_above);
     let mut changes: Vec<(u64, i64)> = urgent
         .flat_map(|job| {
@@ -127,7 +126,7 @@ fn together(workload: &Workload, cluster: &Cluster, dive_above: u32) -> Option<S
         Some(*gpus)
     });
     let peak = running.max()?;
-    let has = i64::from(cluster.gpus());
+    let has = i64::from(gpus);
     (peak > has).then(|| {
         format!(
             "urgent jobs want up to {peak} GPUs at once and the cluster has {has}: some of them wait, whatever the order"
@@ -178,16 +177,16 @@ fn share(jobs: &[Job], is: impl Fn(&Job) -> bool) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::Placement;
-    use crate::replay::{self, Record};
+    use crate::cluster::{Cluster, Placement};
+    use crate::replay::{self, Setting};
     use crate::strategy::Reference;
 
     fn told(nodes: u32, jobs: Vec<Job>) -> Vec<String> {
         let workload = Workload::new(jobs, Vec::new(), Vec::new());
         let cluster = Cluster { nodes, gpus_per_node: 4, placement: Placement::Count };
-        let schedule = replay::run(&workload, &cluster, Reference::Fifo, 800, Record::Outcomes);
-        let metrics = Metrics::of(&workload, &cluster, &schedule, 800);
-        advice(&workload, &cluster, 800, &[Result { strategy: "fifo", schedule: &schedule, metrics: &metrics }])
+        let schedule = replay::run(&workload, Reference::Fifo, 800, &Setting::of(&cluster));
+        let metrics = Metrics::of(&workload, &schedule, 800);
+        advice(&workload, cluster.gpus(), 800, &[Result { strategy: "fifo", schedule: &schedule, metrics: &metrics }])
     }
 
     fn job(number: u64, minutes: u64, gpus: u32, priority: u32) -> Job {

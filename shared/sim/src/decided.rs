@@ -1,65 +1,157 @@
-//! Strategies that ask the production decision: the scheduler crate's `decide`, once an instant.
+//! Strategies that ask the production decision: the scheduler crate's `decide`, once an instant and pool.
 
 use std::collections::BTreeMap;
 
 use osprey_model::id::JobId;
+use osprey_model::pool::CapacityType;
 use osprey_scheduler::snapshot::{Hold, Node, Queued, Running};
 use osprey_scheduler::{Rules, Snapshot, compare, decide};
 
 use crate::cluster::{Cluster, Placement};
+use crate::estimates::Believed;
 use crate::machine::Machine;
 use crate::pool::Pool;
+use crate::scenario::Scenario;
 use crate::strategy::Strategy;
+use crate::workload::Job;
+
+/// A production strategy.
+#[derive(Clone, Debug)]
+pub struct Production {
+    /// What the decision follows.
+    pub rules: Rules,
+    /// What is believed of run times.
+    pub believed: Believed,
+}
+
+impl From<Rules> for Production {
+    /// With exact run times.
+    fn from(rules: Rules) -> Self {
+        Self { rules, believed: Believed::Exact }
+    }
+}
 
 /// The production decision behind the interface of the reference strategies.
 #[derive(Clone, Debug)]
-pub struct Decided {
+pub struct Decided<'s> {
     rules: Rules,
-    snapshot: Snapshot,
-    /// How long each job is believed to run in all, in milliseconds, in the order of the workload.
-    estimates_ms: Vec<u64>,
+    believed: Believed,
+    scenario: Option<&'s Scenario>,
+    lots: Vec<Lot>,
     places: BTreeMap<JobId, usize>,
+}
+
+/// One pool: each has a plan of its own.
+#[derive(Clone, Debug)]
+struct Lot {
+    /// The number of its first node.
+    first: u32,
+    snapshot: Snapshot,
     /// The places of the snapshot's running jobs, in its order.
     running: Vec<usize>,
 }
 
-impl Decided {
+impl<'s> Decided<'s> {
     /// Nobody waits. Where nodes don't matter the cluster is one large node.
-    ///
-    /// `estimates_ms` is what is believed of the run time of each job, in the order of the workload; a job without one
-    /// is believed to run for as long as it does.
     #[must_use]
-    pub fn new(rules: Rules, cluster: &Cluster, estimates_ms: Vec<u64>) -> Self {
-        let nodes = match cluster.placement {
-            Placement::Count => vec![Node { gpus: cluster.gpus() }],
-            Placement::Node => (0..cluster.nodes).map(|_| Node { gpus: cluster.gpus_per_node }).collect(),
+    pub fn new(production: Production, cluster: &Cluster, scenario: Option<&'s Scenario>) -> Self {
+        let Production { rules, believed } = production;
+        let nodes: Vec<Vec<u32>> = match (scenario, cluster.placement) {
+            (Some(scenario), _) => {
+                let shapes = scenario.shapes();
+                shapes.iter().map(|shape| (0..shape.nodes).map(|_| shape.gpus_per_node).collect()).collect()
+            }
+            (None, Placement::Count) => vec![vec![cluster.gpus()]],
+            (None, Placement::Node) => vec![(0..cluster.nodes).map(|_| cluster.gpus_per_node).collect()],
         };
-        let snapshot = Snapshot { nodes, ..Snapshot::default() };
-        Self { rules, snapshot, estimates_ms, places: BTreeMap::new(), running: Vec::new() }
+        let mut first = 0;
+        let lots = nodes.into_iter().map(|nodes| {
+            let lot = Lot::new(first, nodes);
+            first += u32::try_from(lot.snapshot.nodes.len()).unwrap_or(0);
+            lot
+        });
+        Self { rules, believed, scenario, lots: lots.collect(), places: BTreeMap::new() }
     }
 
     fn queued<P: Pool>(&self, job: usize, machine: &Machine<'_, P>) -> Queued {
         let spec = machine.job(job);
-        let remaining_ms = machine.remaining_ms(job);
+        let done_ms = spec.duration_ms - machine.remaining_ms(job);
+        let believed_ms = self.believed.of(job, spec).saturating_sub(done_ms);
         Queued {
             job: id(job),
-            priority: spec.priority,
+            priority: priority(spec, machine.outcome(job).failures),
             enqueued_ms: time(spec.submit_ms),
             not_before_ms: 0,
             gpus: spec.gpus,
-            expected_ms: self.estimates_ms.get(job).copied().unwrap_or(remaining_ms),
+            expected_ms: believed_ms + machine.restart_ms(job),
+        }
+    }
+
+    /// The pool of a job: its own, or one that stays after it has lost its host too often.
+    fn lot_of<P: Pool>(&self, job: usize, machine: &Machine<'_, P>) -> usize {
+        let spec = machine.job(job);
+        let moved = self.scenario.filter(|scenario| {
+            let after = scenario.budgets.on_demand_after;
+            after > 0 && machine.outcome(job).host_losses >= after
+        });
+        let moved = moved.and_then(|scenario| scenario.pool_for(spec.gpus, &[CapacityType::OnDemand]));
+        usize::from(moved.unwrap_or(spec.pool)).min(self.lots.len().saturating_sub(1))
+    }
+
+    /// Takes jobs that have ended out of the snapshots, and learns from them.
+    fn forget_ended<P: Pool>(&mut self, machine: &Machine<'_, P>) {
+        for lot in &mut self.lots {
+            let runs = |job: &usize| machine.share(*job).is_some();
+            for job in lot.running.iter().filter(|job| machine.outcome(**job).end_ms.is_some()) {
+                self.believed.learn(machine.job(*job));
+            }
+            let mut places = lot.running.iter();
+            lot.snapshot.running.retain(|_| places.next().is_some_and(runs));
+            lot.running.retain(runs);
         }
     }
 }
 
-impl Decided {
-    /// Takes jobs that have ended out of the snapshot.
-    fn forget_ended<P: Pool>(&mut self, machine: &Machine<'_, P>) {
-        let runs = |job: &usize| machine.share(*job).is_some();
-        let mut places = self.running.iter();
-        self.snapshot.running.retain(|_| places.next().is_some_and(runs));
-        self.running.retain(runs);
+impl Lot {
+    fn new(first: u32, nodes: Vec<u32>) -> Self {
+        let nodes = nodes.into_iter().map(|gpus| Node { gpus }).collect();
+        Self { first, snapshot: Snapshot { nodes, ..Snapshot::default() }, running: Vec::new() }
     }
+
+    /// Takes over which nodes are there.
+    fn look<P: Pool>(&mut self, pool: &P) {
+        for (number, node) in (self.first..).zip(&mut self.snapshot.nodes) {
+            let Some(gpus) = pool.gpus_of(number) else { return };
+            node.gpus = gpus;
+        }
+    }
+
+    fn pass<P: Pool>(&mut self, rules: &Rules, places: &BTreeMap<JobId, usize>, machine: &mut Machine<'_, P>) {
+        if self.snapshot.queued.is_empty() {
+            return;
+        }
+        self.look(&machine.pool);
+        let now_ms = time(machine.now_ms());
+        let plan = decide(&self.snapshot, rules, now_ms);
+        for start in plan.starts {
+            let Some(job) = places.get(&start.job).copied() else { continue };
+            let holds: Vec<(u32, u32)> =
+                start.holds.iter().map(|Hold { node, gpus }| (self.first + *node, *gpus)).collect();
+            if machine.start_on(job, P::share_of(&holds), false) {
+                let expected = self.snapshot.queued.iter().position(|queued| queued.job == start.job);
+                let expected_ms = expected.map_or(0, |at| self.snapshot.queued.remove(at).expected_ms);
+                let expected_end_ms = now_ms.saturating_add_unsigned(expected_ms);
+                self.snapshot.running.push(Running { job: start.job, holds: start.holds, expected_end_ms });
+                self.running.push(job);
+            }
+        }
+    }
+}
+
+/// The number derived after so many failures.
+fn priority(job: &Job, failures: u32) -> u32 {
+    let last = job.after_failures.len().min(usize::try_from(failures).unwrap_or(usize::MAX));
+    last.checked_sub(1).and_then(|last| job.after_failures.get(last)).copied().unwrap_or(job.priority)
 }
 
 /// The id of a job by its place, so that comparing ids compares places.
@@ -72,37 +164,25 @@ fn time(ms: u64) -> i64 {
     i64::try_from(ms).unwrap_or(i64::MAX)
 }
 
-impl<P: Pool> Strategy<P> for Decided {
+impl<P: Pool> Strategy<P> for Decided<'_> {
     fn submit(&mut self, job: usize, machine: &Machine<'_, P>) {
-        let queued = self.queued(job, machine);
+        let (queued, lot) = (self.queued(job, machine), self.lot_of(job, machine));
         self.places.insert(queued.job, job);
+        let Some(lot) = self.lots.get_mut(lot) else { return };
         // The order that decides quickest.
-        let strategy = self.rules.strategy;
-        let at = self.snapshot.queued.partition_point(|other| compare(strategy, other, &queued).is_lt());
-        self.snapshot.queued.insert(at, queued);
+        let (strategy, waiting) = (self.rules.strategy, &mut lot.snapshot.queued);
+        let at = waiting.partition_point(|other| compare(strategy, other, &queued).is_lt());
+        waiting.insert(at, queued);
     }
 
     fn pass(&mut self, machine: &mut Machine<'_, P>) {
         self.forget_ended(machine);
-        if self.snapshot.queued.is_empty() {
-            return;
-        }
-        let now_ms = time(machine.now_ms());
-        let plan = decide(&self.snapshot, &self.rules, now_ms);
-        for start in plan.starts {
-            let Some(job) = self.places.get(&start.job).copied() else { continue };
-            let holds: Vec<(u32, u32)> = start.holds.iter().map(|Hold { node, gpus }| (*node, *gpus)).collect();
-            if machine.start_on(job, P::share_of(&holds), false) {
-                let expected = self.snapshot.queued.iter().position(|queued| queued.job == start.job);
-                let expected_ms = expected.map_or(0, |at| self.snapshot.queued.remove(at).expected_ms);
-                let expected_end_ms = now_ms.saturating_add_unsigned(expected_ms);
-                self.snapshot.running.push(Running { job: start.job, holds: start.holds, expected_end_ms });
-                self.running.push(job);
-            }
+        for lot in &mut self.lots {
+            lot.pass(&self.rules, &self.places, machine);
         }
     }
 
     fn waiting(&self) -> usize {
-        self.snapshot.queued.len()
+        self.lots.iter().map(|lot| lot.snapshot.queued.len()).sum()
     }
 }

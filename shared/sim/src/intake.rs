@@ -13,6 +13,7 @@ use osprey_policy::Policy;
 use osprey_policy::admission::{self, AdmissionInput};
 
 use crate::cluster::Cluster;
+use crate::scenario::Scenario;
 use crate::trace::{BadLine, Entry};
 use crate::workload::{Job, Workload};
 
@@ -26,6 +27,8 @@ pub struct Intake<'p> {
     pub policy: &'p Policy,
     /// The cluster.
     pub cluster: Cluster,
+    /// Its pools, where it has some and things happen to it.
+    pub scenario: Option<&'p Scenario>,
     /// Where the numbers come from.
     pub numbers: Numbers,
 }
@@ -48,6 +51,8 @@ pub struct Taken {
     pub bad: Vec<BadLine>,
     /// Jobs that aren't admitted, each with why. The reference strategies run them all the same.
     pub refused: Vec<BadLine>,
+    /// The first line whose row says no number; `None` when all do.
+    pub unnumbered: Option<u64>,
 }
 
 /// What was decided about one kind of job.
@@ -75,9 +80,14 @@ impl Intake<'_> {
                 continue;
             }
             let verdict = self.remembered(&entry, first_ms, &mut verdicts);
-            let refusal = verdict.refusal.map(|message| BadLine { line: entry.line, message });
-            jobs.push(job(&entry, verdict.priority, verdict.tier, refusal.is_some(), &mut names));
-            taken.refused.extend(refusal);
+            if entry.priority.is_none() {
+                taken.unnumbered = taken.unnumbered.or(Some(entry.line));
+            }
+            let mut job = job(&entry, &verdict, &mut names);
+            job.after_failures = self.after_failures(&entry, first_ms, &mut verdicts);
+            job.pool = self.pool_of(&job);
+            jobs.push(job);
+            taken.refused.extend(verdict.refusal.map(|message| BadLine { line: entry.line, message }));
         }
         let tiers = self.policy.tiers().iter().map(|tier| tier.name.to_string()).collect();
         taken.workload = Workload::new(jobs, tiers, names.teams);
@@ -92,6 +102,11 @@ impl Intake<'_> {
         }
         let Cluster { nodes, gpus_per_node, .. } = self.cluster;
         let gpus = entry.gpus;
+        if let Some(scenario) = self.scenario {
+            return (!scenario.could_run(gpus)).then(|| {
+                format!("it needs {gpus} GPUs, and no pool could ever hold it; jobs of several nodes stay off Spot")
+            });
+        }
         (!self.cluster.could_hold(gpus))
             .then(|| format!("it needs {gpus} GPUs, the cluster has {nodes} nodes of {gpus_per_node}"))
     }
@@ -125,6 +140,7 @@ impl Intake<'_> {
         let request = entry.request.as_deref().cloned().unwrap_or_else(|| request(&demand));
         let facts = facts(entry, &metadata, &demand, first_ms);
         let derivation = self.policy.derive(&facts);
+        let pools = self.pools();
         let admission = admission::admit(&AdmissionInput {
             request: &request,
             definition: None,
@@ -132,7 +148,7 @@ impl Intake<'_> {
             metadata: &metadata,
             demand: &demand,
             derivation: &derivation,
-            pools: &self.pools(),
+            pools: &pools,
             policy: self.policy,
             our_tags: 0,
         });
@@ -149,6 +165,23 @@ impl Intake<'_> {
         }
     }
 
+    /// The priorities after one failure, two, and so on, where failures happen.
+    fn after_failures(&self, entry: &Entry, first_ms: u64, verdicts: &mut BTreeMap<String, Verdict>) -> Vec<u32> {
+        let failures_max = self.scenario.filter(|scenario| scenario.failure_chance > 0.0);
+        let failures_max = failures_max.map_or(0, |scenario| scenario.budgets.failures_max);
+        let again = |failures: u32| Entry { failures: entry.failures.saturating_add(failures), ..entry.clone() };
+        (1..=failures_max).map(|failures| self.remembered(&again(failures), first_ms, verdicts).priority).collect()
+    }
+
+    /// The pool that a job goes to: the first of a kind that its tier takes and that could hold it, else any.
+    fn pool_of(&self, job: &Job) -> u16 {
+        let Some(scenario) = self.scenario else { return 0 };
+        let kinds = self.policy.tiers().get(usize::from(job.tier)).map(|tier| tier.capacity.as_slice());
+        let any = &[CapacityType::OnDemand, CapacityType::Spot];
+        let pool = kinds.and_then(|kinds| scenario.pool_for(job.gpus, kinds));
+        pool.or_else(|| scenario.pool_for(job.gpus, any)).unwrap_or(0)
+    }
+
     /// Part of a node, or whole nodes at once.
     fn demand(&self, gpus: u32) -> Demand {
         let per_node = self.cluster.gpus_per_node;
@@ -163,18 +196,30 @@ impl Intake<'_> {
     }
 
     /// The cluster as On-Demand and as Spot capacity: every tier may use it.
-    fn pools(&self) -> [Pool; 2] {
-        [("on-demand", CapacityType::OnDemand), ("spot", CapacityType::Spot)].map(|(name, capacity)| Pool {
-            name: PoolName::new(name),
-            mode: PoolMode::Held,
-            capacity,
-            gpus_per_node: self.cluster.gpus_per_node,
-            nodes_max: Some(self.cluster.nodes),
-            vcpus_per_node: None,
-            memory_mib_per_node: None,
-            queues: BTreeMap::new(),
-            fair_share: true,
-        })
+    fn pools(&self) -> Vec<Pool> {
+        let Cluster { nodes, gpus_per_node, .. } = self.cluster;
+        let Some(scenario) = self.scenario else {
+            let kinds = [("on-demand", CapacityType::OnDemand), ("spot", CapacityType::Spot)];
+            return kinds.map(|(name, capacity)| pool(name, capacity, gpus_per_node, nodes)).into();
+        };
+        let described = scenario.pools.iter().enumerate();
+        described
+            .map(|(at, spec)| pool(&spec.name, spec.capacity, spec.gpus_per_node, scenario.nodes_max(at)))
+            .collect()
+    }
+}
+
+fn pool(name: &str, capacity: CapacityType, gpus_per_node: u32, nodes: u32) -> Pool {
+    Pool {
+        name: PoolName::new(name),
+        mode: PoolMode::Held,
+        capacity,
+        gpus_per_node,
+        nodes_max: Some(nodes),
+        vcpus_per_node: None,
+        memory_mib_per_node: None,
+        queues: BTreeMap::new(),
+        fair_share: true,
     }
 }
 
@@ -200,18 +245,22 @@ impl Names {
     }
 }
 
-fn job(entry: &Entry, priority: u32, tier: u16, is_refused: bool, names: &mut Names) -> Job {
+fn job(entry: &Entry, verdict: &Verdict, names: &mut Names) -> Job {
     Job {
         id: entry.id.clone(),
         submit_ms: entry.submit_ms,
         duration_ms: entry.duration_ms,
         estimate_ms: entry.estimate_ms,
         gpus: entry.gpus,
-        priority,
-        tier,
+        priority: verdict.priority,
+        row_priority: entry.priority.unwrap_or(0),
+        tier: verdict.tier,
+        checkpoint_ms: entry.metadata.checkpoint_interval.map(|seconds| seconds.saturating_mul(1_000)),
         team: entry.metadata.team.as_deref().and_then(|team| names.team(team)),
         is_preemptible: entry.metadata.preemptible == Some(true),
-        is_refused,
+        is_refused: verdict.refusal.is_some(),
+        after_failures: Vec::new(),
+        pool: 0,
     }
 }
 
@@ -260,7 +309,7 @@ mod tests {
         let policy = Policy::load(osprey_policy::DEFAULT).unwrap().policy;
         let cluster = Cluster { nodes: 4, gpus_per_node: 8, placement: Placement::Count };
         let priority = (numbers == Numbers::Column).then_some("number");
-        Intake { policy: &policy, cluster, numbers }.take(csv::read(text, priority).unwrap().entries)
+        Intake { policy: &policy, cluster, scenario: None, numbers }.take(csv::read(text, priority).unwrap().entries)
     }
 
     const HEADER: &str = "id,submit,duration,gpus,environment,workload_type,preemptible,failure_count,number\n";

@@ -20,8 +20,27 @@ struct Progress<S> {
     outcome: Outcome,
     remaining_ms: u64,
     started_ms: u64,
+    /// Time of the present run in which nothing is done: nodes start up, and then the job restarts.
+    overhead_ms: u64,
+    /// The part of it that the restart takes.
+    restart_ms: u64,
     share: Option<S>,
     is_dive: bool,
+}
+
+/// What interruptions cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Costs {
+    /// A job that doesn't say how often it saves has a checkpoint after each such time of a run, in milliseconds; 0 for
+    /// jobs that lose nothing.
+    pub checkpoint_ms: u64,
+    /// Time that a job needs to go on after an interruption, in milliseconds.
+    pub restart_ms: u64,
+}
+
+impl Costs {
+    /// What the reference strategies have: a checkpoint every 5 minutes, and restarts that cost nothing.
+    pub const REFERENCE: Self = Self { checkpoint_ms: 300_000, restart_ms: 0 };
 }
 
 /// The machine that strategies act on.
@@ -32,23 +51,27 @@ pub struct Machine<'w, P: Pool> {
     /// What is free.
     pub pool: P,
     now_ms: u64,
-    gpus: u32,
+    costs: Costs,
     /// Running jobs by end and then by place, the last to end first: the next completion is at the back, where taking
     /// it costs nothing.
     running: Vec<Run>,
     progress: Vec<Progress<P::Share>>,
     sums: Sums,
     segments: Option<Vec<Segment>>,
+    /// Starts since somebody asked, where somebody does.
+    started: Option<Vec<usize>>,
 }
 
 impl<'w, P: Pool> Machine<'w, P> {
     /// A machine on which nothing runs yet.
     #[must_use]
-    pub fn new(jobs: &'w [Job], gpus: u32, pool: P, record: Record) -> Self {
+    pub fn new(jobs: &'w [Job], pool: P, record: Record, costs: Costs) -> Self {
         let start = |job: &Job| Progress {
             outcome: Outcome::default(),
             remaining_ms: job.duration_ms,
             started_ms: 0,
+            overhead_ms: 0,
+            restart_ms: 0,
             share: None,
             is_dive: false,
         };
@@ -56,11 +79,12 @@ impl<'w, P: Pool> Machine<'w, P> {
             jobs,
             pool,
             now_ms: 0,
-            gpus,
+            costs,
             running: Vec::new(),
             progress: jobs.iter().map(start).collect(),
             sums: Sums::default(),
             segments: (record == Record::Segments).then(Vec::new),
+            started: None,
         }
     }
 
@@ -119,10 +143,12 @@ impl<'w, P: Pool> Machine<'w, P> {
     /// Moves the clock; `waiting` jobs waited until now.
     pub fn advance(&mut self, now_ms: u64, waiting: usize) {
         let passed = now_ms - self.now_ms;
+        let capacity = u128::from(passed) * u128::from(self.pool.gpus());
+        self.sums.capacity_gpu_ms += capacity;
         if waiting > 0 && passed > 0 {
             let over = u128::from(passed);
-            self.sums.backlogged_ms += passed;
-            self.sums.backlogged_gpu_ms += over * u128::from(self.gpus - self.pool.free());
+            self.sums.backlogged_capacity_gpu_ms += capacity;
+            self.sums.backlogged_gpu_ms += over * u128::from(self.pool.gpus() - self.pool.free());
             self.sums.stranded_gpu_ms += over * u128::from(self.pool.stranded());
         }
         self.now_ms = now_ms;
@@ -131,10 +157,12 @@ impl<'w, P: Pool> Machine<'w, P> {
     /// Ends every job whose time has come.
     pub fn complete(&mut self) {
         while let Some(run) = self.running.pop_if(|run| run.end_ms == self.now_ms) {
-            let now = self.now_ms;
+            let (now, gpus) = (self.now_ms, u128::from(self.job(run.job).gpus));
             let progress = self.progress_mut(run.job);
             progress.outcome.end_ms = Some(now);
             progress.remaining_ms = 0;
+            let restart_ms = progress.restart_ms;
+            self.sums.lost_gpu_ms += u128::from(restart_ms) * gpus;
             self.release(run.job, SegmentEnd::Done);
         }
     }
@@ -151,31 +179,102 @@ impl<'w, P: Pool> Machine<'w, P> {
             return false;
         }
         let now = self.now_ms;
+        let start_up_ms = self.pool.start_up_ms(&share, now);
+        let restart_ms = self.restart_ms(job);
         let progress = self.progress_mut(job);
         progress.started_ms = now;
         progress.outcome.start_ms.get_or_insert(now);
         progress.share = Some(share);
         progress.is_dive = is_dive;
-        let run = Run { end_ms: now + progress.remaining_ms, job };
+        progress.overhead_ms = start_up_ms + restart_ms;
+        progress.restart_ms = restart_ms;
+        let run = Run { end_ms: now + progress.overhead_ms + progress.remaining_ms, job };
+        if let Some(started) = &mut self.started {
+            started.push(job);
+        }
         let at = self.running.partition_point(|other| *other > run);
         self.running.insert(at, run);
         true
     }
 
+    /// What a job has to pay before it goes on, in milliseconds: nothing before its first start.
+    #[must_use]
+    pub fn restart_ms(&self, job: usize) -> u64 {
+        if self.progress(job).outcome.start_ms.is_some() { self.costs.restart_ms } else { 0 }
+    }
+
+    /// Work that a running job has done since its last start, in milliseconds.
+    #[must_use]
+    pub fn ran_ms(&self, job: usize) -> u64 {
+        let progress = self.progress(job);
+        (self.now_ms - progress.started_ms).saturating_sub(progress.overhead_ms)
+    }
+
+    /// The part of that work that a checkpoint holds, in milliseconds.
+    #[must_use]
+    pub fn saved_ms(&self, job: usize) -> u64 {
+        let every = self.job(job).checkpoint_ms.unwrap_or(self.costs.checkpoint_ms);
+        let ran = self.ran_ms(job);
+        if every == 0 { ran } else { ran / every * every }
+    }
+
+    /// When a running job goes on or first begins to work, in milliseconds.
+    #[must_use]
+    pub fn works_from_ms(&self, job: usize) -> u64 {
+        self.progress(job).started_ms + self.progress(job).overhead_ms
+    }
+
+    /// What has become of a job.
+    #[must_use]
+    pub fn outcome(&self, job: usize) -> Outcome {
+        self.progress(job).outcome
+    }
+
+    /// Notes starts from now on.
+    pub fn note_starts(&mut self) {
+        self.started = Some(Vec::new());
+    }
+
+    /// Starts since the last time that this was asked.
+    pub fn take_started(&mut self) -> Vec<usize> {
+        self.started.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// Jobs that hold something of a node.
+    #[must_use]
+    pub fn on_node(&self, node: u32) -> Vec<usize> {
+        let holds = |job: &usize| self.share(*job).is_some_and(|s| P::nodes(s).iter().any(|(held, _)| *held == node));
+        self.running().map(|run| run.job).filter(holds).collect()
+    }
+
     /// Stops a running job for others. `kept_ms` of the work since its last start is kept, the rest is lost.
     pub fn evict(&mut self, job: usize, kept_ms: u64) {
+        self.stop(job, kept_ms, SegmentEnd::Preempted);
+    }
+
+    /// Stops a running job that isn't done. What no checkpoint holds is lost.
+    pub fn interrupt(&mut self, job: usize, end: SegmentEnd) {
+        self.stop(job, self.saved_ms(job), end);
+    }
+
+    fn stop(&mut self, job: usize, kept_ms: u64, end: SegmentEnd) {
         let now = self.now_ms;
         let gpus = u128::from(self.job(job).gpus);
+        let ran = self.ran_ms(job);
         let progress = self.progress_mut(job);
-        let run = Run { end_ms: progress.started_ms + progress.remaining_ms, job };
-        let ran = now - progress.started_ms;
+        let run = Run { end_ms: progress.started_ms + progress.overhead_ms + progress.remaining_ms, job };
+        let restarted = progress.restart_ms.min(now - progress.started_ms);
         progress.remaining_ms -= kept_ms;
-        progress.outcome.preemptions += 1;
-        self.sums.lost_gpu_ms += u128::from(ran - kept_ms) * gpus;
+        match end {
+            SegmentEnd::HostLost => progress.outcome.host_losses += 1,
+            SegmentEnd::Failed => progress.outcome.failures += 1,
+            SegmentEnd::Preempted | SegmentEnd::Done => progress.outcome.preemptions += 1,
+        }
+        self.sums.lost_gpu_ms += u128::from(ran - kept_ms + restarted) * gpus;
         if let Ok(at) = self.running.binary_search_by(|other| run.cmp(other)) {
             self.running.remove(at);
         }
-        self.release(job, SegmentEnd::Preempted);
+        self.release(job, end);
     }
 
     fn release(&mut self, job: usize, end: SegmentEnd) {

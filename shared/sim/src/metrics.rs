@@ -2,7 +2,6 @@
 
 use serde::Serialize;
 
-use crate::cluster::Cluster;
 use crate::schedule::{Outcome, Schedule};
 use crate::workload::{Job, Workload};
 
@@ -48,6 +47,15 @@ pub struct Metrics {
     pub lost_gpu_hours: f64,
     /// Mean wait of jobs whose derived priority is above the threshold; 0 without such jobs.
     pub urgent_mean_wait_seconds: f64,
+    /// Times that a job lost its host.
+    #[serde(skip)]
+    pub host_losses: u64,
+    /// Times that a job failed.
+    #[serde(skip)]
+    pub failures: u64,
+    /// Jobs that started and never ended.
+    #[serde(skip)]
+    pub unfinished: usize,
 }
 
 /// The numbers of some of the jobs.
@@ -86,7 +94,7 @@ const GPU_MS_PER_HOUR: f64 = 3_600_000.0;
 impl Metrics {
     /// Sums up a schedule. Jobs above `dive_above` are urgent.
     #[must_use]
-    pub fn of(workload: &Workload, cluster: &Cluster, schedule: &Schedule, dive_above: u32) -> Self {
+    pub fn of(workload: &Workload, schedule: &Schedule, dive_above: u32) -> Self {
         let ended = ended(workload, schedule);
         let waits = sorted(ended.iter().map(|ended| ended.wait));
         let completions = sorted(ended.iter().map(|ended| ended.completion));
@@ -94,9 +102,10 @@ impl Metrics {
         let urgent: Vec<f64> =
             ended.iter().filter(|ended| ended.job.priority > dive_above).map(|ended| ended.wait).collect();
         let work: u128 = ended.iter().map(|ended| u128::from(ended.job.duration_ms) * u128::from(ended.job.gpus)).sum();
-        let capacity = |over_ms: u64| f64::from(cluster.gpus()) * over_ms as f64;
         let sums = &schedule.sums;
         let preemptions = schedule.preemptions();
+        let total =
+            |count: fn(&Outcome) -> u32| schedule.outcomes.iter().map(|outcome| u64::from(count(outcome))).sum();
         Self {
             jobs: ended.len(),
             mean_wait_seconds: mean(&waits),
@@ -109,13 +118,16 @@ impl Metrics {
             p95_completion_seconds: percentile(&completions, 0.95),
             p99_completion_seconds: percentile(&completions, 0.99),
             makespan_seconds: seconds(makespan_ms),
-            utilisation: ratio(work as f64, capacity(makespan_ms)),
-            utilisation_backlogged: ratio(sums.backlogged_gpu_ms as f64, capacity(sums.backlogged_ms)),
-            fragmentation: ratio(sums.stranded_gpu_ms as f64, capacity(sums.backlogged_ms)),
+            utilisation: ratio(work as f64, sums.capacity_gpu_ms as f64),
+            utilisation_backlogged: ratio(sums.backlogged_gpu_ms as f64, sums.backlogged_capacity_gpu_ms as f64),
+            fragmentation: ratio(sums.stranded_gpu_ms as f64, sums.backlogged_capacity_gpu_ms as f64),
             preemptions,
             preemptions_per_100_jobs: ratio(100.0 * preemptions as f64, ended.len() as f64),
             lost_gpu_hours: sums.lost_gpu_ms as f64 / GPU_MS_PER_HOUR,
             urgent_mean_wait_seconds: mean(&urgent),
+            host_losses: total(|outcome| outcome.host_losses),
+            failures: total(|outcome| outcome.failures),
+            unfinished: workload.jobs.len() - ended.len(),
         }
     }
 }
@@ -233,7 +245,6 @@ fn floor(rank: f64) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::Placement;
     use crate::schedule::Sums;
 
     #[test]
@@ -253,13 +264,23 @@ mod tests {
             tiers: vec!["production".to_owned(), "experimental".to_owned()],
             teams: Vec::new(),
         };
-        let outcome = |start, end, preemptions| Outcome { start_ms: Some(start), end_ms: Some(end), preemptions };
-        let sums =
-            Sums { backlogged_ms: 10_000, backlogged_gpu_ms: 40_000, stranded_gpu_ms: 20_000, lost_gpu_ms: 7_200_000 };
+        let outcome = |start, end, preemptions| Outcome {
+            start_ms: Some(start),
+            end_ms: Some(end),
+            preemptions,
+            ..Outcome::default()
+        };
+        let sums = Sums {
+            capacity_gpu_ms: 176_000,
+            backlogged_ms: 10_000,
+            backlogged_capacity_gpu_ms: 80_000,
+            backlogged_gpu_ms: 40_000,
+            stranded_gpu_ms: 20_000,
+            lost_gpu_ms: 7_200_000,
+        };
         let outcomes = vec![outcome(0, 10_000, 0), outcome(10_000, 22_000, 1)];
         let schedule = Schedule { outcomes, sums, segments: Vec::new() };
-        let cluster = Cluster { nodes: 1, gpus_per_node: 8, placement: Placement::Node };
-        let metrics = Metrics::of(&workload, &cluster, &schedule, 800);
+        let metrics = Metrics::of(&workload, &schedule, 800);
         let close = |got: f64, want: f64| assert!((got - want).abs() < 1e-9, "{got} {want}");
         assert_eq!((metrics.jobs, metrics.preemptions), (2, 1));
         close(metrics.mean_wait_seconds, 6.0);

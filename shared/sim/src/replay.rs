@@ -1,19 +1,20 @@
-//! The lean kernel: exact run times, no overheads, one of the strategies of [`crate::strategy`] or the production
-//! decision.
+//! The kernel: jobs on a machine, one of the strategies of [`crate::strategy`] or the production decision.
 //!
-//! At one instant all completions come first, then all submissions, then one scheduling pass. It is lean because two
-//! facts make it so: completions are the running jobs themselves, ordered by end, and submissions are the workload
-//! itself, so neither needs an event queue.
+//! At one instant all completions come first, then what happens to the cluster, then all submissions, then one
+//! scheduling pass. Where nothing happens to the cluster the kernel is lean: completions are the running jobs themselves,
+//! ordered by end, and submissions are the workload itself, so neither needs an event queue.
 
-use osprey_scheduler::Rules;
+use std::iter::Peekable;
 
 use crate::cluster::{Cluster, Placement};
-use crate::decided::Decided;
-use crate::machine::Machine;
-use crate::pool::{CountPool, NodePool, Pool};
+use crate::decided::{Decided, Production};
+use crate::machine::{Costs, Machine};
+use crate::pool::{CountPool, MixedPool, NodePool, Pool};
+use crate::scenario::Scenario;
 use crate::schedule::Schedule;
 use crate::strategy::{BatchAlone, Blocking, Dive, Easy, FirstFit, Order, Preemptive, Reference, Setup, Strategy};
-use crate::workload::Workload;
+use crate::workload::{Job, Workload};
+use crate::world::World;
 
 /// What is recorded beside the outcomes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,79 +26,181 @@ pub enum Record {
     Segments,
 }
 
-/// Replays a workload. Jobs that the cluster could never hold aren't started and hold up nobody.
-///
-/// `dive_above` is the priority above which [`Reference::Dive`] evicts.
-#[must_use]
-pub fn run(workload: &Workload, cluster: &Cluster, strategy: Reference, dive_above: u32, record: Record) -> Schedule {
-    match strategy {
-        Reference::Fifo => with(workload, cluster, Blocking::new(Order::Arrival), record),
-        Reference::Sjf => with(workload, cluster, Blocking::new(Order::Shortest), record),
-        Reference::Priority => with(workload, cluster, Blocking::new(Order::Priority), record),
-        Reference::Easy => with(workload, cluster, Easy::new(Order::Arrival), record),
-        Reference::PriorityEasy => with(workload, cluster, Easy::new(Order::Priority), record),
-        Reference::FirstFit => with(workload, cluster, FirstFit::new(), record),
-        Reference::Srtf => with(workload, cluster, Preemptive::new(Order::Shortest), record),
-        Reference::PriorityPreempt => with(workload, cluster, Preemptive::new(Order::Priority), record),
-        Reference::Dive => with(workload, cluster, Dive::new(dive_above), record),
+/// Where and how a workload is replayed.
+#[derive(Clone, Copy)]
+pub struct Setting<'a> {
+    /// The cluster.
+    pub cluster: &'a Cluster,
+    /// What happens to it; nodes then matter, and its pools stand in place of the cluster. `None` where nothing does.
+    pub scenario: Option<&'a Scenario>,
+    /// What interruptions cost under a strategy that is no reference.
+    pub costs: Costs,
+    /// What is recorded.
+    pub record: Record,
+    /// Is told now and then how many jobs have been submitted.
+    pub watch: Option<&'a dyn Fn(usize)>,
+}
+
+impl<'a> Setting<'a> {
+    /// A cluster to which nothing happens.
+    #[must_use]
+    pub fn of(cluster: &'a Cluster) -> Self {
+        Self { cluster, scenario: None, costs: Costs::REFERENCE, record: Record::Outcomes, watch: None }
+    }
+
+    /// The same, with every run recorded.
+    #[must_use]
+    pub fn recording(self, record: Record) -> Self {
+        Self { record, ..self }
     }
 }
 
-/// Replays a workload under the production decision. `estimates_ms` is what is believed of run times; without it they
-/// are exact.
+/// Instants between two looks of whoever watches.
+const WATCHED_EVERY: u32 = 4_096;
+
+/// Replays a workload. Jobs that the cluster could never hold aren't started and hold up nobody.
+///
+/// `dive_above` is the number above which [`Reference::Dive`] evicts. Restarts cost nothing.
 #[must_use]
-pub fn run_decided(
-    workload: &Workload,
-    cluster: &Cluster,
-    rules: Rules,
-    estimates_ms: Vec<u64>,
-    record: Record,
-) -> Schedule {
-    with(workload, cluster, Decided::new(rules, cluster, estimates_ms), record)
+pub fn run(workload: &Workload, strategy: Reference, dive_above: u32, setting: &Setting<'_>) -> Schedule {
+    let costs = Costs { restart_ms: Costs::REFERENCE.restart_ms, ..setting.costs };
+    let setting = &Setting { costs, ..*setting };
+    match strategy {
+        Reference::Fifo => with(workload, Blocking::new(Order::Arrival), setting, false),
+        Reference::Sjf => with(workload, Blocking::new(Order::Shortest), setting, false),
+        Reference::Priority => with(workload, Blocking::new(Order::Priority), setting, false),
+        Reference::Easy => with(workload, Easy::new(Order::Arrival), setting, false),
+        Reference::PriorityEasy => with(workload, Easy::new(Order::Priority), setting, false),
+        Reference::FirstFit => with(workload, FirstFit::new(), setting, false),
+        Reference::Srtf => with(workload, Preemptive::new(Order::Shortest), setting, false),
+        Reference::PriorityPreempt => with(workload, Preemptive::new(Order::Priority), setting, false),
+        Reference::Dive => with(workload, Dive::new(dive_above), setting, false),
+    }
+}
+
+/// Replays a workload under the production decision.
+#[must_use]
+pub fn run_decided(workload: &Workload, production: Production, setting: &Setting<'_>) -> Schedule {
+    with(workload, Decided::new(production, setting.cluster, setting.scenario), setting, true)
 }
 
 /// Replays a workload under AWS Batch alone.
 #[must_use]
-pub fn run_batch(workload: &Workload, cluster: &Cluster, setup: Setup, record: Record) -> Schedule {
-    with(workload, cluster, BatchAlone::new(setup, workload), record)
+pub fn run_batch(workload: &Workload, setup: Setup, setting: &Setting<'_>) -> Schedule {
+    with(workload, BatchAlone::new(setup, workload), setting, false)
 }
 
-/// Replays a workload under a strategy that takes either kind of pool.
-fn with<S>(workload: &Workload, cluster: &Cluster, strategy: S, record: Record) -> Schedule
+/// Replays a workload under a strategy that takes every kind of pool. `pauses` says whether interrupted jobs pause.
+fn with<S>(workload: &Workload, strategy: S, setting: &Setting<'_>, pauses: bool) -> Schedule
 where
-    S: Strategy<CountPool> + Strategy<NodePool>,
+    S: Strategy<CountPool> + Strategy<NodePool> + Strategy<MixedPool>,
 {
-    match cluster.placement {
-        Placement::Count => {
-            let pool = CountPool::new(cluster.gpus());
-            replay(Machine::new(&workload.jobs, cluster.gpus(), pool, record), strategy, cluster)
+    let Setting { cluster, scenario, costs, record, watch } = *setting;
+    let jobs = &workload.jobs;
+    match (scenario, cluster.placement) {
+        (Some(scenario), _) => {
+            let mut pool = MixedPool::new(&scenario.shapes());
+            let world = World::new(scenario, pauses, &mut pool);
+            live(Machine::new(jobs, pool, record, costs), strategy, world, &mut Watch::new(watch))
         }
-        Placement::Node => {
+        (None, Placement::Count) => {
+            let pool = CountPool::new(cluster.gpus());
+            replay(Machine::new(jobs, pool, record, costs), strategy, cluster, &mut Watch::new(watch))
+        }
+        (None, Placement::Node) => {
             let pool = NodePool::new(cluster.nodes, cluster.gpus_per_node);
-            replay(Machine::new(&workload.jobs, cluster.gpus(), pool, record), strategy, cluster)
+            replay(Machine::new(jobs, pool, record, costs), strategy, cluster, &mut Watch::new(watch))
         }
     }
 }
 
-fn replay<P: Pool, S: Strategy<P>>(mut machine: Machine<'_, P>, mut strategy: S, cluster: &Cluster) -> Schedule {
-    let jobs = machine.jobs;
-    let mut submissions = jobs.iter().enumerate().filter(|(_, job)| cluster.could_hold(job.gpus)).peekable();
+/// Where nothing happens to the cluster.
+fn replay<P: Pool, S: Strategy<P>>(
+    mut machine: Machine<'_, P>,
+    mut strategy: S,
+    cluster: &Cluster,
+    watch: &mut Watch<'_>,
+) -> Schedule {
+    let mut submissions = submissions(machine.jobs, |job| cluster.could_hold(job.gpus));
     loop {
         let submission = submissions.peek().map(|(_, job)| job.submit_ms);
-        let Some(now) = earlier(machine.next_end(), submission) else { break };
+        let Some(now) = earliest([machine.next_end(), submission]) else { break };
         machine.advance(now, strategy.waiting());
         machine.complete();
         while let Some((index, _)) = submissions.next_if(|(_, job)| job.submit_ms == now) {
             strategy.submit(index, &machine);
+            watch.submitted = index + 1;
         }
         strategy.pass(&mut machine);
+        watch.look();
     }
     machine.into_schedule()
 }
 
-fn earlier(a: Option<u64>, b: Option<u64>) -> Option<u64> {
-    match (a, b) {
-        (Some(a), Some(b)) => Some(a.min(b)),
-        (one, other) => one.or(other),
+/// Where things happen to it.
+fn live<S: Strategy<MixedPool>>(
+    mut machine: Machine<'_, MixedPool>,
+    mut strategy: S,
+    mut world: World<'_>,
+    watch: &mut Watch<'_>,
+) -> Schedule {
+    let scenario = world.scenario();
+    let mut submissions = submissions(machine.jobs, |job| scenario.could_run(job.gpus));
+    machine.note_starts();
+    let mut idle = 0;
+    loop {
+        let (submission, end) = (submissions.peek().map(|(_, job)| job.submit_ms), machine.next_end());
+        // Reclaims go on for ever. Once nothing runs and no job is on its way, what waits has the idle cluster for
+        // itself; what doesn't start there while every node comes back in its turn never will.
+        idle = if end.is_none() && submission.is_none() { idle + 1 } else { 0 };
+        let is_over = !world.returns() && (strategy.waiting() == 0 || !world.has_hope() || idle > world.patience());
+        if idle > 0 && is_over {
+            break;
+        }
+        let Some(now) = earliest([end, submission, world.next_at_ms()]) else { break };
+        machine.advance(now, strategy.waiting());
+        machine.complete();
+        world.happen(&mut machine, &mut strategy);
+        while let Some((index, _)) = submissions.next_if(|(_, job)| job.submit_ms == now) {
+            strategy.submit(index, &machine);
+            watch.submitted = index + 1;
+        }
+        strategy.pass(&mut machine);
+        world.started(&mut machine);
+        watch.look();
+    }
+    machine.into_schedule()
+}
+
+fn submissions<'w>(
+    jobs: &'w [Job],
+    could_run: impl Fn(&Job) -> bool,
+) -> Peekable<impl Iterator<Item = (usize, &'w Job)>> {
+    jobs.iter().enumerate().filter(move |(_, job)| could_run(job)).peekable()
+}
+
+fn earliest<const N: usize>(times: [Option<u64>; N]) -> Option<u64> {
+    times.into_iter().flatten().min()
+}
+
+/// Whoever watches.
+struct Watch<'a> {
+    tell: Option<&'a dyn Fn(usize)>,
+    submitted: usize,
+    instants: u32,
+}
+
+impl<'a> Watch<'a> {
+    fn new(tell: Option<&'a dyn Fn(usize)>) -> Self {
+        Self { tell, submitted: 0, instants: 0 }
+    }
+
+    fn look(&mut self) {
+        self.instants = self.instants.wrapping_add(1);
+        if self.instants.is_multiple_of(WATCHED_EVERY)
+            && let Some(tell) = self.tell
+        {
+            tell(self.submitted);
+        }
     }
 }

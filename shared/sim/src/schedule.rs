@@ -9,6 +9,18 @@ pub struct Outcome {
     pub end_ms: Option<u64>,
     /// Times that it was stopped for others.
     pub preemptions: u32,
+    /// Times that it lost its host.
+    pub host_losses: u32,
+    /// Times that it failed.
+    pub failures: u32,
+}
+
+impl Outcome {
+    /// Times that it was stopped before it was done.
+    #[must_use]
+    pub fn stops(&self) -> u32 {
+        self.preemptions + self.host_losses + self.failures
+    }
 }
 
 /// A run of a job, from a start to a stop.
@@ -44,6 +56,10 @@ pub enum SegmentEnd {
 /// Sums over time, in milliseconds and GPU-milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sums {
+    /// GPU-time that there was.
+    pub capacity_gpu_ms: u128,
+    /// The same while at least one job waited.
+    pub backlogged_capacity_gpu_ms: u128,
     /// Time in which at least one job waited.
     pub backlogged_ms: u64,
     /// GPU-time held while at least one job waited.

@@ -130,13 +130,15 @@ impl Chances {
 }
 
 fn entry(number: u32, at_seconds: f64, run: f64, gpus: u32, people: &mut Random) -> Entry {
+    let metadata = metadata(people);
     Entry {
         line: u64::from(number) + 1,
         id: number.to_string(),
         submit_ms: whole(at_seconds) * 1000,
         duration_ms: whole(run) * 1000,
         gpus,
-        metadata: metadata(people),
+        priority: Some(typed(&metadata)),
+        metadata,
         failures: people.weighted(&[(0, 0.80), (1, 0.12), (2, 0.05), (3, 0.03)]).unwrap_or(0),
         ..Entry::default()
     }
@@ -152,6 +154,14 @@ fn metadata(people: &mut Random) -> Metadata {
         preemptible: Some(people.chance(0.15)),
         ..Metadata::default()
     }
+}
+
+/// The number that people type where nothing is derived: by environment, more for inference, 0 for what may be evicted.
+fn typed(metadata: &Metadata) -> u32 {
+    let is = |value: &Option<String>, word: &str| value.as_deref() == Some(word);
+    let base = if is(&metadata.environment, "production") { 1000 } else { 500 };
+    let inference = if is(&metadata.workload, "inference") { 200 } else { 0 };
+    if metadata.preemptible == Some(true) { 0 } else { base + inference }
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "seconds of a trace, never negative")]

@@ -15,6 +15,15 @@ pub struct Job {
     pub gpus: u32,
     /// Its derived priority, 0 to 9999.
     pub priority: u32,
+    /// The number that its row says, 0 to 9999, which the reference strategies order by: they derive nothing.
+    pub row_priority: u32,
+    /// The priorities derived after its first failure, its second, and so on; the last one stays. Empty where failures
+    /// change nothing.
+    pub after_failures: Vec<u32>,
+    /// How often it saves, in milliseconds of a run; `None` for a job that doesn't say.
+    pub checkpoint_ms: Option<u64>,
+    /// The pool that it goes to: an index into the scenario's pools.
+    pub pool: u16,
     /// Its tier: an index into [`Workload::tiers`].
     pub tier: u16,
     /// Its team: an index into [`Workload::teams`]; `None` for a job that names none.

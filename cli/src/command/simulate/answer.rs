@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use osprey_sim::cluster::{Cluster, Placement};
 use osprey_sim::metrics::{self, GroupMetrics, Metrics};
+use osprey_sim::scenario::PoolSpec;
 use osprey_sim::schedule::Schedule;
 use osprey_sim::workload::Workload;
 use serde_json::{Map, Value, json};
@@ -59,6 +60,12 @@ impl Answer {
         Self { seed, rounds }
     }
 
+    /// The first seed.
+    #[must_use]
+    pub fn seed(&self) -> u64 {
+        self.seed
+    }
+
     /// How many seeds were replayed.
     #[must_use]
     pub fn seeds(&self) -> usize {
@@ -102,7 +109,7 @@ impl Answer {
     #[must_use]
     pub fn json(&self) -> Value {
         let Some(source) = self.source() else { return Value::Null };
-        let Cluster { nodes, gpus_per_node, placement } = source.cluster;
+        let Cluster { nodes, gpus_per_node, placement } = source.described.cluster;
         let mut answer = json!({
             "seed": self.seed,
             "trace": source.name,
@@ -116,6 +123,9 @@ impl Answer {
         if let Some(members) = answer.as_object_mut().filter(|_| self.seeds() > 1) {
             members.insert("seeds".to_owned(), json!(self.seeds()));
         }
+        if let (Some(scenario), Some(members)) = (&source.described.scenario, answer.as_object_mut()) {
+            members.insert("pools".to_owned(), scenario.pools.iter().map(pool).collect());
+        }
         answer
     }
 
@@ -125,6 +135,11 @@ impl Answer {
         }
         self.summaries().iter().map(several).collect()
     }
+}
+
+fn pool(pool: &PoolSpec) -> Value {
+    let PoolSpec { name, nodes, gpus_per_node, capacity, .. } = pool;
+    json!({ "name": name, "nodes": nodes, "gpus_per_node": gpus_per_node, "capacity": capacity })
 }
 
 fn lines(lines: &[osprey_sim::trace::BadLine]) -> Value {
@@ -141,6 +156,9 @@ fn numbers(outcome: &Outcome) -> Map<String, Value> {
     };
     members.insert("wall_seconds".to_owned(), json!(wall_seconds));
     members.insert("jobs_per_second".to_owned(), json!(metrics.jobs as f64 / wall_seconds.max(1e-9)));
+    members.insert("host_losses".to_owned(), json!(metrics.host_losses));
+    members.insert("failures".to_owned(), json!(metrics.failures));
+    members.insert("unfinished_jobs".to_owned(), json!(metrics.unfinished));
     members
 }
 

@@ -2,7 +2,9 @@
 
 mod answer;
 mod cluster;
+mod page;
 mod picture;
+mod progress;
 mod schedule_file;
 mod source;
 mod spread;
@@ -12,15 +14,18 @@ mod table;
 use std::path::PathBuf;
 
 use clap::Args;
+use osprey_policy::Policy;
 use osprey_sim::advice::{self, Result as Advised};
 use osprey_sim::replay::Record;
 
 use super::Exit;
-use crate::error::CliError;
+use crate::error::{CliError, ErrorCode};
 use crate::policy_file;
 use crate::ui::Ui;
 use answer::{Answer, Outcome};
+use progress::Progress;
 use source::Source;
+use strategy::{EstimatesArg, Strategy};
 
 /// Replay jobs on a cluster that isn't there, under one strategy or several side by side.
 ///
@@ -35,37 +40,32 @@ Examples:
   osprey simulate --trace jobs.csv --nodes 32 --strategy fifo,easy,backfill
   osprey simulate --trace jobs.csv --priority-column priority --strategy dive --schedule dive.csv
   osprey simulate --trace SDSC-SP2.swf --nodes 16 --output json
+  osprey simulate --nodes 12 --spot-nodes 4 --reclaims-per-day 2 --failure-rate 0.05 --start-up 4m
+  osprey export --local > history.jsonl && osprey simulate --trace history.jsonl --html what-if.html
 
-Strategies: fifo easy sjf first-fit srtf priority priority-easy priority-preempt dive (references, which admit
-everybody), backfill (the production decision), batch-fifo batch-fairshare (AWS Batch without Osprey).")]
+Strategies: fifo easy sjf first-fit srtf priority priority-easy priority-preempt dive (references: they admit everybody,
+derive nothing and pay nothing for restarts), backfill (the production decision), batch-fifo batch-fairshare (AWS Batch without Osprey).")]
 pub struct SimulateArgs {
     /// The trace; made-up jobs without it
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
-    /// Its format; by the ending of its name without it: `.swf`, `.jsonl` for requests, else CSV
-    #[arg(long, value_enum, value_name = "csv|swf|osprey", requires = "trace", hide_possible_values = true)]
+    /// Its format; by the ending of its name without it: `.swf`, `.jsonl` for what `osprey export` wrote or requests,
+    /// `.json` for what `aws batch describe-jobs` printed, else CSV
+    #[arg(long, value_enum, value_name = "csv|swf|osprey|batch", requires = "trace", hide_possible_values = true)]
     format: Option<source::Format>,
-    /// The column that gives number and tier; derived by the policy without it
+    /// The column of the number that a row says: references order by it, and it gives number and tier in place of the
+    /// policy [default for references: the column `priority`]
     #[arg(long, value_name = "NAME", requires = "trace")]
     priority_column: Option<String>,
     /// The policy; the built-in default without it
     #[arg(long, value_name = "FILE")]
     policy: Option<PathBuf>,
-    /// Strategies, with commas between them
-    #[arg(long, value_name = "A,B", value_delimiter = ',', default_value = "fifo,priority,backfill")]
-    strategy: Vec<String>,
-    /// Whether GPUs are counted, or nodes matter [default: count with a trace, node without]
-    #[arg(long, value_enum, value_name = "count|node", hide_possible_values = true)]
-    placement: Option<cluster::PlacementArg>,
-    /// Nodes [default: 10]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=cluster::NODES_MAX))]
-    nodes: Option<u32>,
-    /// GPUs of each node [default: 8]
-    #[arg(long, value_name = "G", value_parser = clap::value_parser!(u32).range(1..=cluster::GPUS_PER_NODE_MAX))]
-    gpus_per_node: Option<u32>,
-    /// The cluster as JSON: `{"nodes": [{"id": "a", "gpus": 8}]}`
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["nodes", "gpus_per_node"])]
-    cluster: Option<PathBuf>,
+    /// Strategies, with commas between them [default: fifo,priority,backfill; easy in place of priority where rows say
+    /// no number]
+    #[arg(long, value_name = "A,B", value_delimiter = ',')]
+    strategy: Option<Vec<String>>,
+    #[command(flatten)]
+    cluster: cluster::ClusterArgs,
     /// Jobs to make up
     #[arg(long, value_name = "N", default_value_t = 100, conflicts_with = "trace",
           value_parser = clap::value_parser!(u32).range(1..=source::JOBS_MAX))]
@@ -77,7 +77,8 @@ pub struct SimulateArgs {
     #[arg(long, value_name = "SHARE", default_value = "0.8", conflicts_with = "trace", value_parser = source::load)]
     load: f64,
     /// What `backfill` believes of run times: exact, trace (what the trace says), noise (a factor of about 2), classes
-    /// (half an hour, 4 hours, a day, 14 days), averages (of jobs of one size) or unknown
+    /// (half an hour, 4 hours, a day, 14 days), averages (of jobs of one size), learned (of what has ended by then),
+    /// unknown (one average) or none
     #[arg(long, value_enum, value_name = "KIND", default_value_t = strategy::EstimatesArg::Exact,
           hide_possible_values = true)]
     estimates: strategy::EstimatesArg,
@@ -85,7 +86,7 @@ pub struct SimulateArgs {
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
     /// How many seeds, from `--seed` on; numbers are then means with 95 % confidence intervals
-    #[arg(long, value_name = "N", default_value_t = 1, conflicts_with_all = ["trace", "schedule"],
+    #[arg(long, value_name = "N", default_value_t = 1, conflicts_with_all = ["schedule", "html"],
           value_parser = clap::value_parser!(u32).range(1..=1000))]
     seeds: u32,
     /// Agents of the placement search, which this version doesn't have yet
@@ -94,6 +95,9 @@ pub struct SimulateArgs {
     /// Rounds of the placement search, which this version doesn't have yet
     #[arg(long, value_name = "N")]
     rounds: Option<u32>,
+    /// Write a page for browsers, complete in itself
+    #[arg(long, value_name = "FILE.html")]
+    html: Option<PathBuf>,
     /// Write `id,start,end,preemptions`; with several strategies one FILE-STRATEGY.csv each
     #[arg(long, value_name = "FILE.csv")]
     schedule: Option<PathBuf>,
@@ -101,32 +105,80 @@ pub struct SimulateArgs {
 
 /// Replays and shows.
 pub fn simulate(args: &SimulateArgs, ui: &mut Ui) -> Result<Exit, CliError> {
-    let strategies = strategy::parse(&args.strategy)?;
+    let asked = args.strategy.as_deref().map(strategy::parse).transpose()?;
     let policy = policy_file::load(args.policy.as_deref())?;
-    let cluster = cluster::of(args)?;
+    let described = cluster::of(&args.cluster, &policy, args.trace.is_some())?;
+    if args.seeds > 1 && args.trace.is_some() && !described.has_chance() && args.estimates != EstimatesArg::Noise {
+        return Err(CliError::new(ErrorCode::Usage, "with a trace and `--seeds` something has to be left to chance")
+            .help("add `--spot-nodes`, `--failure-rate` or `--estimates noise`, or leave `--seeds` out"));
+    }
     if args.ospreys.is_some() || args.rounds.is_some() {
         ui.note("the placement search comes in a later version: `--ospreys` and `--rounds` change nothing yet");
     }
     let mut rounds = Vec::new();
     for seed in (args.seed..).take(usize::try_from(args.seeds).unwrap_or(1)) {
-        let source = Source::load(args, &policy, cluster, seed)?;
+        let source = Source::load(args, &policy, described.clone(), seed)?;
         if rounds.is_empty() {
             source.tell(ui);
         }
-        let draws = !ui.is_json() && args.seeds == 1 && picture::is_drawn(&cluster);
-        let record = if draws { Record::Segments } else { Record::Outcomes };
-        let dive_above = policy.order().dive_above;
-        let settings = strategy::Settings { dive_above, record, estimates: args.estimates.into(), seed };
-        let outcomes: Vec<Outcome> =
-            strategies.iter().map(|strategy| strategy::run(*strategy, &source, settings)).collect();
+        let strategies = chosen(asked.as_deref(), &source)?;
+        let outcomes = replays(args, &strategies, &source, &policy, ui);
         if rounds.is_empty() {
-            tell_advice(&source, dive_above, &outcomes, ui);
+            tell_advice(&source, policy.order().dive_above, &outcomes, ui);
         }
         schedule_file::write(args.schedule.as_deref(), &outcomes)?;
         rounds.push((source, outcomes));
     }
-    show(&Answer::new(args.seed, rounds), ui)?;
+    let answer = Answer::new(args.seed, rounds);
+    if let Some(path) = &args.html {
+        page::write(path, &answer, ui)?;
+    }
+    show(&answer, ui)?;
     Ok(Exit::Ok)
+}
+
+/// The strategies that were asked for; the usual ones where none were. A reference that orders by a number needs one in
+/// every row.
+fn chosen(asked: Option<&[Strategy]>, source: &Source) -> Result<Vec<Strategy>, CliError> {
+    let Some(asked) = asked else {
+        let second = if source.unnumbered.is_none() { "priority" } else { "easy" };
+        return strategy::parse(&["fifo", second, "backfill"].map(str::to_owned));
+    };
+    if let (Some(line), Some(strategy)) = (source.unnumbered, asked.iter().find(|strategy| strategy.needs_numbers())) {
+        let (name, noun) = (strategy.name(), source.noun);
+        let message = format!(
+            "`{name}` orders by the number that each row says, and {noun} {line} of `{}` says none; references derive nothing",
+            source.name
+        );
+        return Err(CliError::new(ErrorCode::Usage, message)
+            .help("name a column with `--priority-column NAME`; `backfill` orders by the derived number"));
+    }
+    Ok(asked.to_vec())
+}
+
+fn replays(
+    args: &SimulateArgs,
+    strategies: &[Strategy],
+    source: &Source,
+    policy: &Policy,
+    ui: &mut Ui,
+) -> Vec<Outcome> {
+    let is_drawn = !ui.is_json() && args.seeds == 1 && picture::is_drawn(&source.described);
+    let record = if is_drawn || args.html.is_some() { Record::Segments } else { Record::Outcomes };
+    let settings = strategy::Settings {
+        dive_above: policy.order().dive_above,
+        record,
+        estimates: args.estimates.into(),
+        seed: source.seed,
+    };
+    let progress = Progress::new(ui, source.workload.jobs.len());
+    let replay = |strategy: &Strategy| {
+        progress.begin(strategy.name());
+        strategy::run(*strategy, source, settings, Some(&|submitted| progress.show(submitted)))
+    };
+    let outcomes = strategies.iter().map(replay).collect();
+    progress.clear();
+    outcomes
 }
 
 fn tell_advice(source: &Source, dive_above: u32, outcomes: &[Outcome], ui: &mut Ui) {
@@ -136,7 +188,7 @@ fn tell_advice(source: &Source, dive_above: u32, outcomes: &[Outcome], ui: &mut 
     let results: Vec<Advised<'_>> = same
         .map(|outcome| Advised { strategy: outcome.strategy, schedule: &outcome.schedule, metrics: &outcome.metrics })
         .collect();
-    for line in advice::advice(&first.workload, &source.cluster, dive_above, &results) {
+    for line in advice::advice(&first.workload, source.described.gpus(), dive_above, &results) {
         let label = ui.paint().advice("advice:");
         ui.note(&format!("{label} {line}"));
     }
@@ -147,6 +199,6 @@ fn show(answer: &Answer, ui: &mut Ui) -> Result<(), CliError> {
         return ui.json(&answer.json());
     }
     ui.text(&table::render(answer))?;
-    let picture = picture::render(answer);
+    let picture = picture::render(answer, ui.width(), ui.paint());
     if picture.is_empty() { Ok(()) } else { ui.text(&format!("\n{picture}")) }
 }

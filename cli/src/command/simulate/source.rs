@@ -4,13 +4,13 @@ use std::path::Path;
 use std::rc::Rc;
 
 use osprey_policy::Policy;
-use osprey_sim::cluster::Cluster;
 use osprey_sim::intake::{Intake, Numbers};
 use osprey_sim::synthetic::{PROFILES, Profile, Synthetic};
-use osprey_sim::trace::{BadLine, Trace, csv, requests, swf};
+use osprey_sim::trace::{BadLine, Trace, batch, csv, requests, swf};
 use osprey_sim::workload::Workload;
 
 use super::SimulateArgs;
+use super::cluster::Described;
 use crate::error::{CliError, ErrorCode};
 use crate::input;
 use crate::render::policy::counted;
@@ -28,24 +28,32 @@ pub enum Format {
     Csv,
     /// The Standard Workload Format.
     Swf,
-    /// `SubmitJob` requests, one a line.
+    /// Lines of `osprey export`, or `SubmitJob` requests.
     Osprey,
+    /// What `aws batch describe-jobs` and `list-jobs` print.
+    Batch,
 }
 
 /// Where the jobs come from, and the jobs.
 pub struct Source {
     /// The file, or what was made up.
     pub name: String,
+    /// The seed of what was made up and of what happens.
+    pub seed: u64,
     /// The cluster.
-    pub cluster: Cluster,
+    pub described: Rc<Described>,
     /// The jobs.
     pub workload: Rc<Workload>,
     /// Lines that can't be used.
     pub bad: Vec<BadLine>,
     /// Jobs that aren't admitted.
     pub refused: Vec<BadLine>,
+    /// The first line whose row says no number.
+    pub unnumbered: Option<u64>,
     /// What the reader did to make the trace usable.
     pub notes: Vec<String>,
+    /// What a bad line is called: Batch's JSON has no lines, and its jobs are counted.
+    pub noun: &'static str,
 }
 
 impl Source {
@@ -53,21 +61,29 @@ impl Source {
     ///
     /// # Errors
     /// For a file that can't be read, or in which no line can be used.
-    pub fn load(args: &SimulateArgs, policy: &Policy, cluster: Cluster, seed: u64) -> Result<Self, CliError> {
-        let (name, trace) = match &args.trace {
-            Some(path) => (path.display().to_string(), read(path, args)?),
-            None => made_up(args, cluster, seed),
+    pub fn load(args: &SimulateArgs, policy: &Policy, mut described: Described, seed: u64) -> Result<Self, CliError> {
+        if let Some(scenario) = &mut described.scenario {
+            scenario.seed = seed;
+        }
+        let ((name, trace), noun) = match &args.trace {
+            Some(path) => {
+                let noun = if format(args, path) == Format::Batch { "job" } else { "line" };
+                ((path.display().to_string(), read(path, args)?), noun)
+            }
+            None => (made_up(args, described.gpus(), seed), "line"),
         };
         let numbers = if args.priority_column.is_some() { Numbers::Column } else { Numbers::Policy };
-        let taken = Intake { policy, cluster, numbers }.take(trace.entries);
+        let (cluster, scenario) = (described.cluster, described.scenario.as_ref());
+        let taken = Intake { policy, cluster, scenario, numbers }.take(trace.entries);
         let mut bad = trace.bad;
         bad.extend(taken.bad);
         bad.sort_by_key(|bad| bad.line);
         if taken.workload.jobs.is_empty() {
-            return Err(nothing(&name, &bad));
+            return Err(nothing(&name, noun, &bad));
         }
-        let (workload, refused) = (Rc::new(taken.workload), taken.refused);
-        Ok(Self { name, cluster, workload, bad, refused, notes: trace.notes })
+        let (workload, refused, unnumbered) = (Rc::new(taken.workload), taken.refused, taken.unnumbered);
+        let described = Rc::new(described);
+        Ok(Self { name, seed, described, workload, bad, refused, unnumbered, notes: trace.notes, noun })
     }
 
     /// Tells what didn't become part of the simulation as it was.
@@ -75,45 +91,61 @@ impl Source {
         for note in &self.notes {
             ui.note(&format!("{}: {note}", self.name));
         }
-        told(&self.name, &self.bad, "can't be used", ui);
-        told(&self.name, &self.refused, "not admitted, and run by the reference strategies only", ui);
+        told(&self.name, self.noun, &self.bad, "can't be used", ui);
+        told(&self.name, self.noun, &self.refused, "not admitted, and run by the reference strategies only", ui);
     }
 }
 
-fn told(name: &str, lines: &[BadLine], what: &str, ui: &mut Ui) {
+fn told(name: &str, noun: &str, lines: &[BadLine], what: &str, ui: &mut Ui) {
     if lines.is_empty() {
         return;
     }
-    ui.note(&format!("{name}: {} {what}", counted(lines.len(), "line")));
+    ui.note(&format!("{name}: {} {what}", counted(lines.len(), noun)));
     for BadLine { line, message } in lines.iter().take(LINES_TOLD) {
-        ui.note(&format!("  line {line}: {message}"));
+        ui.note(&format!("  {noun} {line}: {message}"));
     }
     let rest: Vec<String> = lines.iter().skip(LINES_TOLD).map(|bad| bad.line.to_string()).collect();
     if !rest.is_empty() {
-        ui.note(&format!("  and lines {}", rest.join(", ")));
+        ui.note(&format!("  and {noun}s {}", rest.join(", ")));
     }
 }
 
-fn nothing(name: &str, bad: &[BadLine]) -> CliError {
-    let first = bad.first().map(|BadLine { line, message }| format!("; line {line}: {message}"));
+fn nothing(name: &str, noun: &str, bad: &[BadLine]) -> CliError {
+    let first = bad.first().map(|BadLine { line, message }| format!("; {noun} {line}: {message}"));
     CliError::new(
         ErrorCode::InvalidInput,
-        format!("`{name}` has no line that can be used{}", first.unwrap_or_default()),
+        format!("`{name}` has no {noun} that can be used{}", first.unwrap_or_default()),
     )
 }
 
+/// How a file that was packed with gzip begins.
+const GZIP: [u8; 2] = [0x1f, 0x8b];
+
 fn read(path: &Path, args: &SimulateArgs) -> Result<Trace, CliError> {
-    let text = input::read_text(path)?;
-    if text.trim().is_empty() {
+    let bytes = input::read(path)?;
+    if bytes.starts_with(&GZIP) {
+        let message = format!("`{}` is packed with gzip", path.display());
+        return Err(CliError::new(ErrorCode::InvalidInput, message)
+            .help(format!("unpack it: `gunzip -c {} | osprey simulate --trace - …`", path.display())));
+    }
+    let text = input::text(path, bytes)?;
+    if text.trim_start_matches('\u{feff}').trim().is_empty() {
         return Err(CliError::new(ErrorCode::FileEmpty, format!("`{}` is empty", path.display())));
     }
-    let format = args.format.unwrap_or_else(|| by_ending(path));
+    let format = format(args, path);
     if args.priority_column.is_some() && format != Format::Csv {
         return Err(CliError::new(ErrorCode::Usage, "only CSV traces have a priority column"));
     }
     match format {
         Format::Swf => Ok(swf::read(&text)),
         Format::Osprey => Ok(requests::read(&text)),
+        Format::Batch => batch::read(&text).map_err(|message| {
+            CliError::new(
+                ErrorCode::InvalidInput,
+                format!("`{}` can't be read as what Batch says: {message}", path.display()),
+            )
+            .help("write it with `aws batch describe-jobs --jobs ID... --output json`")
+        }),
         Format::Csv => csv::read(&text, args.priority_column.as_deref()).map_err(|BadLine { line, message }| {
             CliError::new(ErrorCode::InvalidInput, format!("`{}`, line {line}: {message}", path.display()))
                 .help("a CSV trace begins with a header line that names `id`, `submit`, `duration` and `gpus`")
@@ -121,17 +153,19 @@ fn read(path: &Path, args: &SimulateArgs) -> Result<Trace, CliError> {
     }
 }
 
-fn by_ending(path: &Path) -> Format {
-    match path.extension().and_then(|ending| ending.to_str()) {
+/// The format that was asked for, or that of the name's ending.
+fn format(args: &SimulateArgs, path: &Path) -> Format {
+    args.format.unwrap_or_else(|| match path.extension().and_then(|ending| ending.to_str()) {
         Some("swf") => Format::Swf,
-        Some("jsonl" | "ndjson" | "json") => Format::Osprey,
+        Some("jsonl" | "ndjson") => Format::Osprey,
+        Some("json") => Format::Batch,
         _ => Format::Csv,
-    }
+    })
 }
 
-fn made_up(args: &SimulateArgs, cluster: Cluster, seed: u64) -> (String, Trace) {
+fn made_up(args: &SimulateArgs, gpus: u32, seed: u64) -> (String, Trace) {
     let (profile, jobs, load) = (args.profile, args.jobs, args.load);
-    let entries = Synthetic { profile, jobs, gpus: cluster.gpus(), load, seed }.entries();
+    let entries = Synthetic { profile, jobs, gpus, load, seed }.entries();
     (format!("synthetic:{}", profile.name), Trace { entries, ..Trace::default() })
 }
 

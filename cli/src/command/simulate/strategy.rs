@@ -5,9 +5,10 @@ use std::time::Instant;
 
 use osprey_model::message::words::nearest;
 use osprey_scheduler::{Rules, Strategy as Production};
+use osprey_sim::decided::Production as Decided;
 use osprey_sim::estimates::Estimates;
 use osprey_sim::metrics::Metrics;
-use osprey_sim::replay::{self, Record};
+use osprey_sim::replay::{self, Record, Setting};
 use osprey_sim::schedule::Schedule;
 use osprey_sim::strategy::{Reference, Setup};
 
@@ -40,6 +41,13 @@ impl Strategy {
         let references = Reference::ALL.into_iter().map(Self::Reference);
         let batch = Setup::ALL.into_iter().map(Self::Batch);
         references.chain(PRODUCTION.into_iter().map(Self::Production)).chain(batch)
+    }
+
+    /// Whether it orders by the number that a row says: references derive none.
+    #[must_use]
+    pub fn needs_numbers(self) -> bool {
+        use Reference::{Dive, Priority, PriorityEasy, PriorityPreempt};
+        matches!(self, Self::Reference(Priority | PriorityEasy | PriorityPreempt | Dive))
     }
 
     /// Its name.
@@ -90,6 +98,10 @@ pub enum EstimatesArg {
     Averages,
     /// One mean for all.
     Unknown,
+    /// Means of what has ended by then.
+    Learned,
+    /// Nothing.
+    None,
 }
 
 impl From<EstimatesArg> for Estimates {
@@ -101,6 +113,8 @@ impl From<EstimatesArg> for Estimates {
             EstimatesArg::Classes => Self::Classes,
             EstimatesArg::Averages => Self::Averages,
             EstimatesArg::Unknown => Self::Unknown,
+            EstimatesArg::Learned => Self::Learned,
+            EstimatesArg::None => Self::Nothing,
         }
     }
 }
@@ -118,22 +132,25 @@ pub struct Settings {
     pub seed: u64,
 }
 
-/// Replays the jobs. The stop-watch runs in the simulation alone.
-pub fn run(strategy: Strategy, source: &Source, settings: Settings) -> Outcome {
+/// Replays the jobs, and tells `watch` of how many it has seen. The stop-watch runs in the simulation alone.
+pub fn run(strategy: Strategy, source: &Source, settings: Settings, watch: Option<&dyn Fn(usize)>) -> Outcome {
     let Settings { dive_above, record, estimates, seed } = settings;
-    let cluster = &source.cluster;
+    let described = &source.described;
+    let (cluster, scenario, costs) = (&described.cluster, described.scenario.as_ref(), described.costs);
+    let setting = Setting { cluster, scenario, costs, record, watch };
     let admits_all = !matches!(strategy, Strategy::Production(_)) || source.refused.is_empty();
     let workload =
         if admits_all { Rc::clone(&source.workload) } else { Rc::new(source.workload.filtered(|job| !job.is_refused)) };
     let believed = estimates.of(&workload, seed);
     let (schedule, wall_seconds) = fastest(|| match strategy {
-        Strategy::Reference(reference) => replay::run(&workload, cluster, reference, dive_above, record),
+        Strategy::Reference(reference) => replay::run(&workload, reference, dive_above, &setting),
         Strategy::Production(strategy) => {
-            replay::run_decided(&workload, cluster, Rules { strategy }, believed.clone(), record)
+            let production = Decided { rules: Rules { strategy }, believed: believed.clone() };
+            replay::run_decided(&workload, production, &setting)
         }
-        Strategy::Batch(setup) => replay::run_batch(&workload, cluster, setup, record),
+        Strategy::Batch(setup) => replay::run_batch(&workload, setup, &setting),
     });
-    let metrics = Metrics::of(&workload, cluster, &schedule, dive_above);
+    let metrics = Metrics::of(&workload, &schedule, dive_above);
     Outcome { strategy: strategy.name(), workload, schedule, metrics, wall_seconds }
 }
 

@@ -1,6 +1,8 @@
 //! The tables for people: strategies side by side, then tiers, teams and sizes.
 
+use osprey_model::pool::CapacityType;
 use osprey_sim::metrics::{self, GroupMetrics};
+use osprey_sim::scenario::PoolSpec;
 use osprey_sim::schedule::Schedule;
 use osprey_sim::workload::Workload;
 
@@ -13,7 +15,8 @@ use crate::render::time;
 /// All tables.
 #[must_use]
 pub fn render(answer: &Answer) -> String {
-    let mut parts = vec![heading(answer), strategies(&answer.summaries())];
+    let summaries = answer.summaries();
+    let mut parts = vec![heading(answer), strategies(&summaries), interrupted(&summaries)];
     if answer.seeds() == 1 {
         let outcomes = answer.outcomes();
         parts.push(groups("TIER", outcomes, metrics::by_tier));
@@ -27,8 +30,13 @@ pub fn render(answer: &Answer) -> String {
 
 fn heading(answer: &Answer) -> String {
     let Some(source) = answer.source() else { return String::new() };
-    let cluster = source.cluster;
-    let usize_of = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
+    let described = &source.described;
+    if let Some(scenario) = &described.scenario {
+        let pools: Vec<String> = scenario.pools.iter().map(|pool| in_words(pool, usize_of(pool.nodes))).collect();
+        let jobs = counted(source.workload.jobs.len(), "job");
+        return format!("{jobs} of `{}` on {}", source.name, pools.join(" and "));
+    }
+    let cluster = described.cluster;
     format!(
         "{} of `{}` on {} of {}",
         counted(source.workload.jobs.len(), "job"),
@@ -36,6 +44,16 @@ fn heading(answer: &Answer) -> String {
         counted(usize_of(cluster.nodes), "node"),
         counted(usize_of(cluster.gpus_per_node), "GPU"),
     )
+}
+
+fn in_words(pool: &PoolSpec, nodes: usize) -> String {
+    let spot = if pool.capacity == CapacityType::Spot { "Spot " } else { "" };
+    let nodes = if nodes == 1 { format!("1 {spot}node") } else { format!("{nodes} {spot}nodes") };
+    format!("{nodes} of {} (`{}`)", counted(usize_of(pool.gpus_per_node), "GPU"), pool.name)
+}
+
+fn usize_of(number: u32) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
 }
 
 fn strategies(summaries: &[Summary]) -> String {
@@ -72,6 +90,24 @@ fn strategies(summaries: &[Summary]) -> String {
         ]);
     }
     columns.render()
+}
+
+/// What was interrupted, where something was.
+fn interrupted(summaries: &[Summary]) -> String {
+    let names = ["host_losses", "failures", "unfinished_jobs"];
+    if summaries.iter().all(|summary| names.iter().all(|name| summary.get(name).mean <= 0.0)) {
+        return String::new();
+    }
+    let mut columns = Columns::new(&["STRATEGY", ">HOSTS LOST", ">FAILURES", ">NEVER DONE"]);
+    for summary in summaries {
+        let [hosts, failures, undone] = names.map(|name| count(summary.get(name)));
+        columns.row([summary.strategy.to_owned(), hosts, failures, undone]);
+    }
+    columns.render()
+}
+
+fn count(Spread { mean, half }: Spread) -> String {
+    if half > 0.0 { format!("{mean:.1} ±{half:.1}") } else { format!("{mean}") }
 }
 
 /// One table of groups: a row each, and the mean and 95th percentile of the wait under each strategy.

@@ -66,6 +66,28 @@ pub fn record(story: &Story) -> Value {
     document
 }
 
+/// A line of an export. `ran` are the attempts that started, oldest first.
+#[must_use]
+pub fn exported(view: &JobView, ran: &[&Attempt]) -> Value {
+    let started_at = ran.first().and_then(|attempt| attempt.started_at);
+    let last = ran.last().and_then(|attempt| Some((attempt.started_at?, attempt.stopped_at)));
+    let counts = &view.job.counts;
+    let mut document = summary(&view.job);
+    let more = json!({
+        "started_at": started_at.map(rfc3339),
+        "stopped_at": last.map(|(_, stopped)| rfc3339(stopped)),
+        "run_seconds": last.map(|(started, stopped)| (stopped - started).max(0) as f64 / 1_000.0),
+        "failures": counts.failures,
+        "preemptions": counts.preemptions,
+        "host_losses": counts.host_losses,
+        "request": view.record.as_ref().map(|record| request(&record.body)),
+    });
+    if let (Value::Object(document), Value::Object(more)) = (&mut document, more) {
+        document.extend(more);
+    }
+    document
+}
+
 /// The body as JSON where it is some, else as text.
 fn request(body: &str) -> Value {
     serde_json::from_str(body).unwrap_or_else(|_| body.into())

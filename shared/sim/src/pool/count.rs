@@ -5,6 +5,7 @@ use super::Pool;
 /// Counted GPUs: a job fits when as many are free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CountPool {
+    gpus: u32,
     free: u32,
 }
 
@@ -12,12 +13,16 @@ impl CountPool {
     /// A pool of this many GPUs, all free.
     #[must_use]
     pub fn new(gpus: u32) -> Self {
-        Self { free: gpus }
+        Self { gpus, free: gpus }
     }
 }
 
 impl Pool for CountPool {
     type Share = u32;
+
+    fn gpus(&self) -> u32 {
+        self.gpus
+    }
 
     fn free(&self) -> u32 {
         self.free

@@ -1,9 +1,11 @@
 //! What is free, and what a job takes of it: counted GPUs, or nodes.
 
 mod count;
+mod mixed;
 mod node;
 
 pub use count::CountPool;
+pub use mixed::{MixedPool, Shape};
 pub use node::{NodePool, NodeShare};
 
 /// Free GPUs of the cluster.
@@ -12,6 +14,14 @@ pub use node::{NodePool, NodeShare};
 pub trait Pool: Clone {
     /// What a running job holds.
     type Share: Clone;
+
+    /// GPUs that jobs hold or can hold.
+    fn gpus(&self) -> u32;
+
+    /// GPUs of a node that jobs hold or can hold, where nodes come and go; `None` where they stay.
+    fn gpus_of(&self, _node: u32) -> Option<u32> {
+        None
+    }
 
     /// GPUs that nobody holds.
     fn free(&self) -> u32;
@@ -24,6 +34,11 @@ pub trait Pool: Clone {
 
     /// Takes exactly this share, if all of it is free.
     fn hold(&mut self, share: &Self::Share) -> bool;
+
+    /// How long a job that starts now on this share, which is held, waits for its nodes to start up, in milliseconds.
+    fn start_up_ms(&mut self, _: &Self::Share, _now_ms: u64) -> u64 {
+        0
+    }
 
     /// Gives a share back.
     fn give(&mut self, share: &Self::Share);

@@ -9,6 +9,7 @@ use super::Pool;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodePool {
     gpus_per_node: u32,
+    gpus: u32,
     free: Vec<u32>,
     free_total: u32,
     empty: u32,
@@ -33,12 +34,35 @@ pub enum NodeShare {
     },
 }
 
+impl NodeShare {
+    /// The share that holds these GPUs of these nodes, all of one shape when they are several.
+    pub(super) fn of(nodes: &[(u32, u32)]) -> Self {
+        match nodes {
+            [(node, gpus)] => Self::Part { node: *node, gpus: *gpus },
+            _ => Self::Whole {
+                nodes: nodes.iter().map(|(node, _)| *node).collect(),
+                gpus_per_node: nodes.first().map_or(0, |(_, gpus)| *gpus),
+            },
+        }
+    }
+
+    /// The nodes, each with its GPUs.
+    #[must_use]
+    pub fn nodes(&self) -> Vec<(u32, u32)> {
+        match self {
+            Self::Part { node, gpus } => vec![(*node, *gpus)],
+            Self::Whole { nodes, gpus_per_node } => nodes.iter().map(|node| (*node, *gpus_per_node)).collect(),
+        }
+    }
+}
+
 impl NodePool {
     /// Nodes of one shape, all empty.
     #[must_use]
     pub fn new(nodes: u32, gpus_per_node: u32) -> Self {
         let free = (0..nodes).map(|_| gpus_per_node).collect();
-        Self { gpus_per_node, free, free_total: nodes.saturating_mul(gpus_per_node), empty: nodes }
+        let gpus = nodes.saturating_mul(gpus_per_node);
+        Self { gpus_per_node, gpus, free, free_total: gpus, empty: nodes }
     }
 
     /// Whole nodes that a job needs, when it needs more than one has.
@@ -76,6 +100,10 @@ impl NodePool {
 
 impl Pool for NodePool {
     type Share = NodeShare;
+
+    fn gpus(&self) -> u32 {
+        self.gpus
+    }
 
     fn free(&self) -> u32 {
         self.free_total
@@ -116,20 +144,11 @@ impl Pool for NodePool {
     }
 
     fn share_of(nodes: &[(u32, u32)]) -> NodeShare {
-        match nodes {
-            [(node, gpus)] => NodeShare::Part { node: *node, gpus: *gpus },
-            _ => NodeShare::Whole {
-                nodes: nodes.iter().map(|(node, _)| *node).collect(),
-                gpus_per_node: nodes.first().map_or(0, |(_, gpus)| *gpus),
-            },
-        }
+        NodeShare::of(nodes)
     }
 
     fn nodes(share: &NodeShare) -> Vec<(u32, u32)> {
-        match share {
-            NodeShare::Part { node, gpus } => vec![(*node, *gpus)],
-            NodeShare::Whole { nodes, gpus_per_node } => nodes.iter().map(|node| (*node, *gpus_per_node)).collect(),
-        }
+        share.nodes()
     }
 }
 

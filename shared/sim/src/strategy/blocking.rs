@@ -25,7 +25,7 @@ impl Blocking {
 impl<P: Pool> Strategy<P> for Blocking {
     fn submit(&mut self, job: usize, machine: &Machine<'_, P>) {
         let spec = machine.job(job);
-        self.heap.push(Reverse((self.order.key(spec, spec.duration_ms), job)));
+        self.heap.push(Reverse((self.order.key(spec, machine.remaining_ms(job)), job)));
     }
 
     fn pass(&mut self, machine: &mut Machine<'_, P>) {

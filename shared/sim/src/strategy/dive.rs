@@ -7,9 +7,6 @@ use super::{Order, Strategy};
 use crate::machine::Machine;
 use crate::pool::Pool;
 
-/// A run keeps its work up to its last checkpoint, one every 5 minutes of the run.
-const CHECKPOINT_MS: u64 = 300_000;
-
 /// `dive`.
 ///
 /// Only the head dives, when its priority is above the threshold. Victims have a strictly lower priority and are taken
@@ -31,15 +28,14 @@ impl Dive {
     /// Evicts for the head and starts it. Answers whether it did.
     fn dive<P: Pool>(&mut self, machine: &mut Machine<'_, P>) -> bool {
         let Some(head) = self.easy.queue.jobs.first().copied() else { return false };
-        let priority = machine.job(head.job).priority;
+        let priority = machine.job(head.job).row_priority;
         if priority <= self.above {
             return false;
         }
         let Some(victims) = victims(machine, head.gpus, priority) else { return false };
         self.easy.queue.drop_first(1);
         for victim in victims {
-            let ran = machine.now_ms() - machine.started_ms(victim);
-            machine.evict(victim, ran / CHECKPOINT_MS * CHECKPOINT_MS);
+            machine.evict(victim, machine.saved_ms(victim));
             self.easy.queue.insert(victim, machine);
         }
         let share = machine.pool.place(head.gpus);
@@ -49,9 +45,9 @@ impl Dive {
 
 /// The jobs that have to go so that this many GPUs fit; `None` when no legal set is enough.
 fn victims<P: Pool>(machine: &Machine<'_, P>, gpus: u32, priority: u32) -> Option<Vec<usize>> {
-    let lower = machine.running().map(|run| run.job).filter(|job| machine.job(*job).priority < priority);
+    let lower = machine.running().map(|run| run.job).filter(|job| machine.job(*job).row_priority < priority);
     let mut candidates: Vec<usize> = lower.collect();
-    candidates.sort_unstable_by_key(|job| (machine.job(*job).priority, Reverse(machine.started_ms(*job)), *job));
+    candidates.sort_unstable_by_key(|job| (machine.job(*job).row_priority, Reverse(machine.started_ms(*job)), *job));
     let mut trial = machine.pool.clone();
     for (taken, job) in candidates.iter().enumerate() {
         if let Some(share) = machine.share(*job) {

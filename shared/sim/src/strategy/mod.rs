@@ -98,7 +98,7 @@ pub enum Order {
     Arrival,
     /// Remaining run time, shortest first.
     Shortest,
-    /// Priority, highest first.
+    /// The row's own number, highest first.
     Priority,
 }
 
@@ -109,7 +109,7 @@ impl Order {
         match self {
             Self::Arrival => 0,
             Self::Shortest => remaining_ms,
-            Self::Priority => u64::from(u32::MAX - job.priority),
+            Self::Priority => u64::from(u32::MAX - job.row_priority),
         }
     }
 }

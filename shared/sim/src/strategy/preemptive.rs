@@ -100,8 +100,7 @@ impl<P: Pool> Strategy<P> for Preemptive {
         let running = self.running(machine);
         let choice = choose(machine, &running, self.queue.jobs.iter().map(Candidate::from));
         for job in choice.evictions {
-            let ran = machine.now_ms() - machine.started_ms(job);
-            machine.evict(job, ran);
+            machine.evict(job, machine.ran_ms(job));
             self.queue.insert(job, machine);
         }
         let mut started: Vec<usize> = Vec::with_capacity(choice.starts.len());

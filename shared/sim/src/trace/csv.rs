@@ -1,7 +1,8 @@
 //! CSV traces: a header line, then one job a line.
 //!
 //! `id`, `submit`, `duration` and `gpus` must be there; times are seconds. Metadata comes from columns named like its
-//! keys (`environment`, `workload_type`, `preemptible`, …), failures from `failure_count`, the team also from `tenant`.
+//! keys (`environment`, `workload_type`, `preemptible`, …), failures from `failure_count`, the team also from `tenant`,
+//! the row's own number from `priority` where no other column was named.
 //! Other columns are ignored.
 
 use osprey_model::metadata::{Key, Metadata, parse_duration, parse_flag, parse_size};
@@ -20,6 +21,8 @@ enum Column {
     Gpus,
     Failures,
     Priority,
+    /// A column that is called so, and that nobody asked for: what isn't a number in it says nothing.
+    OwnPriority,
     Meta(Key),
     Other,
 }
@@ -70,6 +73,7 @@ fn column(name: &str, priority: Option<&str>) -> Column {
         "gpus" => Column::Gpus,
         "failure_count" | "failures" => Column::Failures,
         "tenant" => Column::Meta(Key::Team),
+        "priority" if priority.is_none() => Column::OwnPriority,
         _ => Key::of(name).map_or(Column::Other, Column::Meta),
     }
 }
@@ -95,6 +99,7 @@ fn set(entry: &mut Entry, column: Column, field: &str) -> Result<(), String> {
         Column::Gpus => entry.gpus = gpus(field)?,
         Column::Failures => entry.failures = number("failure_count", field)?,
         Column::Priority => entry.priority = Some(priority(field)?),
+        Column::OwnPriority => entry.priority = priority(field).ok(),
         Column::Meta(key) => meta(&mut entry.metadata, key, field)?,
         Column::Other => {}
     }

@@ -1,8 +1,10 @@
-//! Reading workloads: CSV, the Standard Workload Format, Osprey's own requests.
+//! Reading workloads: CSV, the Standard Workload Format, Osprey's own history and requests, what AWS Batch says.
 //!
 //! A line that can't be used is never dropped in silence: it is told by its number, and counted.
 
+pub mod batch;
 pub mod csv;
+mod history;
 pub mod requests;
 pub mod swf;
 
@@ -38,7 +40,7 @@ pub struct Entry {
     pub metadata: Metadata,
     /// Times that it had failed before.
     pub failures: u32,
-    /// The number of the priority column, where one was asked for.
+    /// The number that the row says: of the priority column, of a column of that name, or of the request.
     pub priority: Option<u32>,
     /// How long it was believed to run, in milliseconds, where the trace says so.
     pub estimate_ms: Option<u64>,
@@ -67,6 +69,12 @@ pub(crate) fn seconds(text: &str) -> Option<u64> {
     let thousandths: String = decimals.chars().chain("000".chars()).take(3).collect();
     let whole: u64 = whole.parse().ok().filter(|seconds| *seconds <= SECONDS_MAX)?;
     Some(whole * 1_000 + thousandths.parse::<u64>().ok()?)
+}
+
+/// Seconds as milliseconds; `None` for what is negative, no number, or more than [`SECONDS_MAX`].
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked to be in range")]
+pub(crate) fn milliseconds(seconds: f64) -> Option<u64> {
+    (0.0..=SECONDS_MAX as f64).contains(&seconds).then(|| (seconds * 1_000.0).round() as u64)
 }
 
 /// The latest time of a trace: Unix times of this century, and no overflow in any sum of them.

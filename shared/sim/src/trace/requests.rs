@@ -1,4 +1,4 @@
-//! Osprey's own requests: one `SubmitJob` request a line, as the submission queue takes them.
+//! Osprey's own lines: its history, as `osprey export` writes it, and `SubmitJob` requests, as its queue takes them.
 //!
 //! A request has no time of submission, so all of them come at once, in the order of the lines. The run time is
 //! `expected-duration`, or `max-duration` where only that is given. An array is as many jobs as it has children.
@@ -8,9 +8,9 @@ use osprey_model::metadata::Metadata;
 use osprey_model::request::SubmitJobRequest;
 use osprey_model::resources::Demand;
 
-use super::{BadLine, Entry, Trace};
+use super::{BadLine, Entry, Trace, history};
 
-/// Reads requests, one a line.
+/// Reads lines, each a job of an export or a request.
 #[must_use]
 pub fn read(text: &str) -> Trace {
     let mut trace = Trace::default();
@@ -27,6 +27,9 @@ pub fn read(text: &str) -> Trace {
 }
 
 fn entries(line: u64, text: &str) -> Result<Vec<Entry>, String> {
+    if let Some(value) = serde_json::from_str(text).ok().filter(history::is_one) {
+        return Ok(vec![history::entry(line, &value)?]);
+    }
     let request = match message::parse(text).map_err(|rejection| rejection.message)? {
         Message::Submit(request) => request,
         Message::Action(_) => return Err("it is an action and no job".to_owned()),
@@ -45,7 +48,9 @@ fn entries(line: u64, text: &str) -> Result<Vec<Entry>, String> {
 
 fn children(line: u64, request: &SubmitJobRequest, metadata: Metadata, demand: Demand, duration_ms: u64) -> Vec<Entry> {
     let id = chosen_job_id(request).ok().flatten().map_or_else(|| line.to_string(), |id| id.to_string());
-    let one = Entry { line, duration_ms, gpus: demand.gpus, metadata, demand: Some(demand), ..Entry::default() };
+    let priority = request.scheduling_priority_override.and_then(|number| u32::try_from(number).ok());
+    let one =
+        Entry { line, duration_ms, gpus: demand.gpus, metadata, demand: Some(demand), priority, ..Entry::default() };
     let with_id = |id: String| Entry { id, request: Some(Box::new(request.clone())), ..one.clone() };
     match demand.array_size {
         0 | 1 => vec![with_id(id)],
@@ -64,6 +69,16 @@ mod tests {
         let trace = read(LINE);
         let [entry] = trace.entries.as_slice() else { panic!("{trace:?}") };
         assert_eq!((entry.id.as_str(), entry.submit_ms, entry.duration_ms, entry.gpus), ("1", 0, 5_400_000, 2));
+    }
+
+    #[test]
+    fn a_line_of_an_export_is_told_from_a_request() {
+        let export = r#"{"id":"x","created_at":"1970-01-01T00:00:05Z","run_seconds":3,"gpus":1}"#;
+        let entries = read(&format!("{LINE}\n{export}")).entries;
+        assert_eq!(
+            entries.iter().map(|entry| (entry.id.as_str(), entry.submit_ms)).collect::<Vec<_>>(),
+            [("1", 0), ("x", 5_000)]
+        );
     }
 
     #[test]
