@@ -141,7 +141,7 @@ fn the_standard_workload_format_gives_the_same_schedule() -> Checked {
 }
 
 #[test]
-fn equal_seeds_give_equal_bytes() -> Checked {
+fn b22_b23_the_command_of_the_briefs_gives_equal_bytes_for_equal_seeds() -> Checked {
     let folder = Folder::new("seeds")?;
     let run = |name: &str, seed: &str| -> Result<String, Box<dyn std::error::Error>> {
         let path = folder.path(name);

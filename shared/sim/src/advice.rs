@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cluster_too_small_is_told_by_its_size() {
+    fn a30_b27_a_cluster_too_small_is_told_by_its_size() {
         let jobs = || vec![job(0, 20, 1, 500), job(1, 90, 2, 500)];
         assert_told(&told(1, jobs()), &["the cluster has 4 GPUs: below 8,"]);
         assert_told(&told(4, jobs()), &["the cluster has 16 GPUs: below 20,"]);
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn jobs_too_short_alike_or_too_many_are_told() {
+    fn a30_b28_b29_b30_jobs_too_short_alike_or_too_many_are_told() {
         let short = vec![job(0, 9, 1, 500), job(1, 5, 2, 500), job(2, 90, 1, 500)];
         assert_told(&told(8, short), &["67 % of the jobs run for less than 10 minutes"]);
         assert_told(&told(8, (0..5).map(|n| job(n, 60, 8, 500)).collect()), &["all jobs have one size"]);
@@ -226,13 +226,13 @@ mod tests {
     }
 
     #[test]
-    fn urgent_jobs_that_want_more_than_there_is_are_told() {
+    fn d16_urgent_jobs_that_want_more_than_there_is_are_told() {
         let jobs = vec![job(0, 60, 16, 900), job(1, 30, 8, 900), job(90, 30, 16, 900)];
         assert_told(&told(5, jobs), &["urgent jobs want up to 24 GPUs at once and the cluster has 20"]);
     }
 
     #[test]
-    fn long_waits_on_a_full_cluster_call_for_hardware() {
+    fn c33_long_waits_on_a_full_cluster_call_for_hardware() {
         let jobs = (0..40).map(|n| job(n, 60 + n * 10, 20, 500)).collect();
         assert_told(&told(5, jobs), &["with `fifo`, the best here, standard jobs still wait"]);
     }

@@ -107,8 +107,10 @@ impl Intake<'_> {
                 format!("it needs {gpus} GPUs, and no pool could ever hold it; jobs of several nodes stay off Spot")
             });
         }
-        (!self.cluster.could_hold(gpus))
-            .then(|| format!("it needs {gpus} GPUs, the cluster has {nodes} nodes of {gpus_per_node}"))
+        (!self.cluster.could_hold(gpus)).then(|| {
+            let nodes = if nodes == 1 { "1 node".to_owned() } else { format!("{nodes} nodes") };
+            format!("it needs {gpus} GPUs, the cluster has {nodes} of {gpus_per_node}")
+        })
     }
 
     fn remembered(&self, entry: &Entry, first_ms: u64, verdicts: &mut BTreeMap<String, Verdict>) -> Verdict {

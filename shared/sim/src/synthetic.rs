@@ -63,6 +63,8 @@ pub struct Synthetic {
     pub jobs: u32,
     /// GPUs of the cluster that they are meant for.
     pub gpus: u32,
+    /// GPUs of the largest job that it could hold.
+    pub largest: u32,
     /// Work that arrives over work that the cluster can do, 0.8 for a busy one.
     pub load: f64,
     /// The seed; equal seeds make equal workloads.
@@ -73,7 +75,7 @@ impl Synthetic {
     /// Makes the workload up. The lines are numbered as if they stood in a file.
     #[must_use]
     pub fn entries(&self) -> Vec<Entry> {
-        let sizes = self.profile.fitting(self.gpus);
+        let sizes = self.profile.fitting(self.largest);
         let mut chances = Chances::new(self.seed);
         let mut at_seconds = 0.0;
         let shapes: Vec<(u32, f64)> = (0..self.jobs).map(|_| self.shape(&sizes, &mut chances)).collect();
@@ -174,7 +176,7 @@ mod tests {
     use super::*;
 
     fn synthetic(name: &str, jobs: u32, seed: u64) -> Synthetic {
-        Synthetic { profile: Profile::named(name).unwrap(), jobs, gpus: 80, load: 0.8, seed }
+        Synthetic { profile: Profile::named(name).unwrap(), jobs, gpus: 80, largest: 80, load: 0.8, seed }
     }
 
     #[test]
@@ -209,7 +211,7 @@ mod tests {
         let entries = synthetic("helios", 60_000, 1).entries();
         let mean = entries.iter().map(|entry| f64::from(entry.gpus)).sum::<f64>() / 60_000.0;
         assert!((mean - 3.72).abs() < 0.15, "{mean}");
-        let small = Synthetic { gpus: 4, ..synthetic("helios", 1000, 1) };
+        let small = Synthetic { gpus: 4, largest: 4, ..synthetic("helios", 1000, 1) };
         assert!(small.entries().iter().all(|entry| entry.gpus <= 4));
     }
 }

@@ -113,6 +113,17 @@ impl Described {
         }
     }
 
+    /// GPUs of the largest job that could ever run.
+    #[must_use]
+    pub fn largest(&self) -> u32 {
+        let Some(scenario) = &self.scenario else { return self.cluster.gpus() };
+        let pools = scenario.pools.iter().enumerate().map(|(index, pool)| match pool.capacity {
+            CapacityType::OnDemand => scenario.nodes_max(index).saturating_mul(pool.gpus_per_node),
+            CapacityType::Spot => pool.gpus_per_node,
+        });
+        pools.max().unwrap_or(0)
+    }
+
     /// GPUs of every node that there can ever be.
     #[must_use]
     pub fn node_gpus(&self) -> Vec<u32> {

@@ -70,7 +70,7 @@ impl Source {
                 let noun = if format(args, path) == Format::Batch { "job" } else { "line" };
                 ((path.display().to_string(), read(path, args)?), noun)
             }
-            None => (made_up(args, described.gpus(), seed), "line"),
+            None => (made_up(args, &described, seed), "line"),
         };
         let numbers = if args.priority_column.is_some() { Numbers::Column } else { Numbers::Policy };
         let (cluster, scenario) = (described.cluster, described.scenario.as_ref());
@@ -144,7 +144,7 @@ fn read(path: &Path, args: &SimulateArgs) -> Result<Trace, CliError> {
                 ErrorCode::InvalidInput,
                 format!("`{}` can't be read as what Batch says: {message}", path.display()),
             )
-            .help("write it with `aws batch describe-jobs --jobs ID... --output json`")
+            .help("`aws batch describe-jobs --jobs ID... --output json` writes it; `--format osprey` reads requests")
         }),
         Format::Csv => csv::read(&text, args.priority_column.as_deref()).map_err(|BadLine { line, message }| {
             CliError::new(ErrorCode::InvalidInput, format!("`{}`, line {line}: {message}", path.display()))
@@ -163,9 +163,10 @@ fn format(args: &SimulateArgs, path: &Path) -> Format {
     })
 }
 
-fn made_up(args: &SimulateArgs, gpus: u32, seed: u64) -> (String, Trace) {
+fn made_up(args: &SimulateArgs, described: &Described, seed: u64) -> (String, Trace) {
     let (profile, jobs, load) = (args.profile, args.jobs, args.load);
-    let entries = Synthetic { profile, jobs, gpus, load, seed }.entries();
+    let entries =
+        Synthetic { profile, jobs, gpus: described.gpus(), largest: described.largest(), load, seed }.entries();
     (format!("synthetic:{}", profile.name), Trace { entries, ..Trace::default() })
 }
 
