@@ -113,9 +113,9 @@ impl<'a> Page<'a> {
     }
 
     fn head(&self) -> String {
-        let jobs = counted(self.source.workload.jobs.len(), "job");
-        let nodes = counted(self.node_gpus.len(), "node");
-        let gpus = counted(usize::try_from(self.gpus).unwrap_or(usize::MAX), "GPU");
+        let jobs = grouped(&counted(self.source.workload.jobs.len(), "job"));
+        let nodes = grouped(&counted(self.node_gpus.len(), "node"));
+        let gpus = grouped(&counted(usize::try_from(self.gpus).unwrap_or(usize::MAX), "GPU"));
         format!(
             "<header><p class=\"over\">Osprey simulation</p><h1>{jobs} on {gpus}</h1>\
              <p class=\"lead\">{}, replayed on {nodes} under {}. {}</p>{}</header>",
@@ -173,7 +173,8 @@ impl<'a> Page<'a> {
         let strategies: Vec<(&str, Vec<f64>)> = self.outcomes.iter().map(of).collect();
         let (plot, told) = charts::waits(&strategies, "waits");
         self.told.insert("waits".to_owned(), told);
-        let named = self.names().into_iter().enumerate().map(|(index, name)| (charts::strategy_class(index), name));
+        let named = named(&strategies);
+        let named = named.iter().enumerate().map(|(index, name)| (charts::strategy_class(index), name.as_str()));
         section(
             "waits",
             "How long jobs waited",
@@ -305,6 +306,25 @@ impl<'a> Page<'a> {
     }
 }
 
+/// Strategies by name; one whose waits are all those of another says so, since its curve hides the other's.
+fn named(strategies: &[(&str, Vec<f64>)]) -> Vec<String> {
+    let one = |(index, (name, waits)): (usize, &(&str, Vec<f64>))| {
+        let same = strategies.iter().take(index).find(|(_, others)| others == waits);
+        same.map_or_else(|| (*name).to_owned(), |(other, _)| format!("{name} (the same as {other})"))
+    };
+    strategies.iter().enumerate().map(one).collect()
+}
+
+/// A text that begins with a number, with its thousands told apart.
+fn grouped(text: &str) -> String {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let comma = |(at, c): (usize, char)| {
+        let is_first_of_three = at > 0 && at < digits && (digits - at).is_multiple_of(3);
+        [is_first_of_three.then_some(','), Some(c)].into_iter().flatten()
+    };
+    text.chars().enumerate().flat_map(comma).collect()
+}
+
 /// What the marks of runs mean, where there are such runs.
 fn marks<'s>(schedules: impl Iterator<Item = &'s Schedule>) -> Vec<(&'static str, &'static str)> {
     let (mut dives, mut evicted, mut lost) = (false, false, false);
@@ -346,6 +366,18 @@ fn waits_of(outcome: &Outcome) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn thousands_are_told_apart() {
+        let told = ["7 jobs", "123 jobs", "2396 jobs", "1000000 GPUs"].map(grouped);
+        assert_eq!(told, ["7 jobs", "123 jobs", "2,396 jobs", "1,000,000 GPUs"]);
+    }
+
+    #[test]
+    fn curves_that_hide_each_other_are_named() {
+        let names = named(&[("easy", vec![1.0]), ("dive", vec![2.0]), ("backfill", vec![1.0])]);
+        assert_eq!(names, ["easy", "dive", "backfill (the same as easy)"]);
+    }
 
     #[test]
     fn a_command_is_told_as_a_shell_reads_it() {
