@@ -230,7 +230,11 @@ impl<'s> World<'s> {
     /// Draws the fate of what has just started.
     pub fn started(&mut self, machine: &mut Machine<'_, MixedPool>) {
         let chance = self.scenario.failure_chance;
-        for job in machine.take_started() {
+        let started = machine.take_started();
+        if chance <= 0.0 {
+            return;
+        }
+        for job in started {
             let stops = machine.outcome(job).stops();
             let mut fate = fork(self.scenario.seed, &format!("failure/{}/{stops}", machine.job(job).id));
             if machine.share(job).is_some() && fate.chance(chance) {
