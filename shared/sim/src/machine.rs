@@ -215,7 +215,7 @@ impl<'w, P: Pool> Machine<'w, P> {
     pub fn saved_ms(&self, job: usize) -> u64 {
         let every = self.job(job).checkpoint_ms.unwrap_or(self.costs.checkpoint_ms);
         let ran = self.ran_ms(job);
-        if every == 0 { ran } else { ran / every * every }
+        ran.checked_div(every).map_or(ran, |saved| saved * every)
     }
 
     /// When a running job goes on or first begins to work, in milliseconds.

@@ -172,10 +172,7 @@ fn live<S: Strategy<MixedPool>>(
     machine.into_schedule()
 }
 
-fn submissions<'w>(
-    jobs: &'w [Job],
-    could_run: impl Fn(&Job) -> bool,
-) -> Peekable<impl Iterator<Item = (usize, &'w Job)>> {
+fn submissions(jobs: &[Job], could_run: impl Fn(&Job) -> bool) -> Peekable<impl Iterator<Item = (usize, &Job)>> {
     jobs.iter().enumerate().filter(move |(_, job)| could_run(job)).peekable()
 }
 

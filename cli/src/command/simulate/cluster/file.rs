@@ -246,10 +246,9 @@ mod tests {
     #[test]
     fn mistakes_are_told() {
         let pool = |more: &str| format!(r#"{{"pools":[{{"name":"p","nodes":1,"gpus_per_node":8{more}}}]}}"#);
-        let text = format!(
-            r#"{{"pools":[{{"name":"p"}}],"nodes":[{{"id":"a","gpus":4,"pool":"p"}},{{"id":"b","gpus":8,"pool":"p"}}]}}"#
-        );
-        assert_eq!(fault(&text), "nodes of a pool have one shape, and `b` of pool `p` has 8 GPUs while `a` has 4");
+        let text =
+            r#"{"pools":[{"name":"p"}],"nodes":[{"id":"a","gpus":4,"pool":"p"},{"id":"b","gpus":8,"pool":"p"}]}"#;
+        assert_eq!(fault(text), "nodes of a pool have one shape, and `b` of pool `p` has 8 GPUs while `a` has 4");
         assert_eq!(
             fault(&pool(r#","reclaims_per_day":1"#)),
             "pool `p` is taken back, and isn't Spot; add `\"capacity\": \"spot\"`"
