@@ -1,5 +1,6 @@
 //! Job definitions from a file: one, a list, `DescribeJobDefinitions`' answer, or one a line.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use osprey_model::definition::JobDefinition;
@@ -64,6 +65,8 @@ const CONTAINER_MEMBERS: [&str; 24] = [
 pub struct Definitions {
     /// In the order of the file.
     pub all: Vec<JobDefinition>,
+    /// Names and revisions of those whose revision is said in the file.
+    given: BTreeSet<(String, u32)>,
     /// The file; `None` when none was named.
     pub file: Option<String>,
 }
@@ -85,8 +88,22 @@ impl Definitions {
                     .help("write what `aws batch describe-job-definitions` prints, or one definition a line")
             })?);
         }
+        Ok(Self::numbered(all, Some(path.display().to_string())))
+    }
+
+    fn numbered(mut all: Vec<JobDefinition>, file: Option<String>) -> Self {
+        let said = all.iter().filter(|definition| definition.revision != 0);
+        let given = said.map(|definition| (definition.job_definition_name.clone(), definition.revision)).collect();
         number(&mut all);
-        Ok(Self { all, file: Some(path.display().to_string()) })
+        Self { all, given, file }
+    }
+
+    /// The definitions as they are to be registered: a revision that the file doesn't say (0) is up to the Batch.
+    pub fn to_register(&self) -> impl Iterator<Item = JobDefinition> {
+        self.all.iter().map(|definition| {
+            let is_given = self.given.contains(&(definition.job_definition_name.clone(), definition.revision));
+            JobDefinition { revision: if is_given { definition.revision } else { 0 }, ..definition.clone() }
+        })
     }
 
     /// The definition that `name` (name, `name:revision` or ARN) stands for: the newest when several do.
@@ -164,9 +181,8 @@ mod tests {
     }
 
     fn of(text: &str) -> Result<Definitions, String> {
-        let mut all = documents(serde_json::from_str(text).unwrap())?;
-        number(&mut all);
-        Ok(Definitions { all, file: Some("d.json".to_owned()) })
+        let all = documents(serde_json::from_str(text).unwrap())?;
+        Ok(Definitions::numbered(all, Some("d.json".to_owned())))
     }
 
     #[test]
@@ -178,6 +194,14 @@ mod tests {
         assert!(definitions.find("a:1").unwrap().tags.contains_key("n"));
         assert!(definitions.find("arn:aws:batch:us-east-1:123456789012:job-definition/b:1").is_some());
         assert_eq!(definitions.find("b:2"), None);
+    }
+
+    #[test]
+    fn only_a_revision_that_the_file_says_is_registered_as_it_is() {
+        let definitions = of(r#"[{"jobDefinitionName":"a","revision":7},{"jobDefinitionName":"a"}]"#).unwrap();
+        let registered = definitions.to_register().map(|definition| definition.revision);
+        assert_eq!(registered.collect::<Vec<_>>(), [7, 0]);
+        assert_eq!(definitions.find("a").unwrap().revision, 8);
     }
 
     #[test]
@@ -223,7 +247,7 @@ mod tests {
 
     #[test]
     fn a_definition_is_found_by_name_revision_and_arn() {
-        let definitions = Definitions { file: None, all: vec![named("a", 1), named("a", 2), named("b", 1)] };
+        let definitions = Definitions::numbered(vec![named("a", 1), named("a", 2), named("b", 1)], None);
         let revision = |name: &str| definitions.find(name).map(|found| found.revision);
         assert_eq!(revision("a"), Some(2));
         assert_eq!(revision("a:1"), Some(1));

@@ -23,8 +23,19 @@ pub fn load(path: Option<&Path>) -> Result<Policy, CliError> {
 pub fn text(path: Option<&Path>) -> Result<(String, String), CliError> {
     match path {
         None => Ok((DEFAULT.to_owned(), "default".to_owned())),
-        Some(path) => Ok((input::read_text(path)?, path.display().to_string())),
+        Some(path) => Ok((read(path)?, path.display().to_string())),
     }
+}
+
+/// The text of a policy file; one that isn't UTF-8 is no policy.
+///
+/// # Errors
+/// For a file that can't be read.
+pub fn read(path: &Path) -> Result<String, CliError> {
+    input::read_text(path).map_err(|error| match error.code {
+        ErrorCode::InvalidInput => CliError { code: ErrorCode::InvalidPolicy, ..error },
+        _ => error,
+    })
 }
 
 /// Reads a policy from its text; `name` is said in the error.

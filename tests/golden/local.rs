@@ -219,10 +219,12 @@ fn people_and_their_jobs_reach_a_run_from_another_terminal() -> Checked {
     let submit = ["submit-job", "--local", &state, "--job-name", "next", "--job-definition", "next", "--tags", &tag];
     let resources = "command=true,resourceRequirements=[{type=GPU,value=8}]";
     assert_eq!(said(&[&submit[..], &["--container-overrides", resources]].concat())?, format!("{id}  next\n"));
-    wait_for(|| said(&["jobs", "--local", &state, "--state", "submitted"]).is_ok_and(|jobs| jobs.contains(id)))?;
+    // A job that is only sent is named too, in a sentence of its own.
+    let is_listed = |jobs: String| jobs.lines().any(|line| line.starts_with(id));
+    wait_for(|| said(&["jobs", "--local", &state, "--state", "submitted"]).is_ok_and(is_listed))?;
     let hold = said(&["hold", id, "--local", &state])?;
     assert_eq!(hold, format!("HoldJob asked for job {id}\ndone: is being taken back from Batch, then held\n"));
-    wait_for(|| said(&["jobs", "--local", &state, "--state", "held"]).is_ok_and(|jobs| jobs.contains(id)))?;
+    wait_for(|| said(&["jobs", "--local", &state, "--state", "held"]).is_ok_and(is_listed))?;
     let cancel = said(&["cancel", id, "--reason", "superseded", "--local", &state])?;
     assert_eq!(cancel, format!("CancelJob asked for job {id}\ndone: cancelled before it was submitted\n"));
     let again = said(&["release", id, "--local", &state])?;

@@ -1,9 +1,12 @@
 //! The commands of the sample backlog do what `events/README.md` says of them.
 
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use std::{env, fs, process, thread};
+
+use osprey_local_batch::process::{Measure, memory_by_group};
 
 type Checked = Result<(), Box<dyn std::error::Error>>;
 
@@ -93,10 +96,16 @@ fn the_flaky_one_passes_at_its_third_attempt() -> Checked {
 
 #[test]
 fn the_hungry_one_passes_once_its_memory_has_grown() -> Checked {
-    for (memory, code) in [(None, 137), (Some("4096"), 137), (Some("6144"), 0)] {
-        let mut run = script("hungry.sh 6144 0");
-        run.envs(memory.map(|memory| ("OSPREY_MEMORY_MIB", memory)));
-        assert_eq!(run.status()?.code(), Some(code), "{memory:?} MiB");
-    }
+    let mut run = script("hungry.sh 96 0");
+    assert_eq!(run.env("OSPREY_MEMORY_MIB", "96").status()?.code(), Some(0));
+
+    let mut hungry = script("hungry.sh 96 0").env("OSPREY_MEMORY_MIB", "64").process_group(0).spawn()?;
+    let group = i32::try_from(hungry.id())?;
+    let kib = || memory_by_group(&[group], Measure::Proportional).get(&group).copied().unwrap_or(0);
+    let takes_more = wait_until(|| kib() > 64 * 1024);
+    let taken = kib();
+    assert!(Command::new("sh").args(["-c", &format!("kill -KILL -{group}")]).status()?.success());
+    assert_eq!(hungry.wait()?.signal(), Some(9), "it waits to be killed");
+    assert!(takes_more && taken < 96 * 1024, "{taken} KiB");
     Ok(())
 }

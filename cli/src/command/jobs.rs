@@ -23,7 +23,7 @@ pub struct JobsArgs {
     /// Only jobs of this tier; may be given several times
     #[arg(long, value_name = "TIER")]
     tier: Vec<String>,
-    /// At most so many
+    /// At most so many, the newest
     #[arg(long, value_name = "NUMBER", default_value_t = 1000)]
     limit: usize,
     #[command(flatten)]
@@ -42,13 +42,19 @@ pub fn jobs(args: &JobsArgs, ui: &mut Ui) -> Result<Exit, CliError> {
         (args.state.is_empty() || args.state.contains(&job.state))
             && (args.tier.is_empty() || args.tier.iter().any(|tier| job.tier.as_str() == tier))
     };
-    let jobs: Vec<Job> = joined.jobs()?.into_iter().filter(is_wanted).take(args.limit).collect();
+    let mut jobs: Vec<Job> = joined.jobs()?.into_iter().filter(is_wanted).collect();
+    let all = jobs.len();
+    jobs.truncate(args.limit);
     if ui.is_json() {
         ui.json(&jobs.iter().map(job::summary).collect::<Vec<_>>())?;
     } else if jobs.is_empty() {
         ui.note("no job is on record here");
     } else {
         ui.text(&job::list(&jobs, joined.now_ms()))?;
+    }
+    if all > jobs.len() {
+        let (shown, more) = (jobs.len(), all - jobs.len());
+        ui.note(&format!("{more} more, older than these {shown}; `--limit {all}` shows all"));
     }
     say_sent(&joined, ui)?;
     Ok(Exit::Ok)

@@ -75,6 +75,9 @@ pub struct PipelineArgs {
     /// Share of Batch's events that come twice, 0 to 1
     #[arg(long, value_name = "SHARE", default_value = "0", value_parser = share)]
     event_duplicates: f64,
+    /// Share of Batch's events that never come, 0 to 1; `watch` finds out what they would have said
+    #[arg(long, value_name = "SHARE", default_value = "0", value_parser = share)]
+    event_loss: f64,
     /// Longest delay of Batch's events in seconds; each takes some of it, so they overtake each other
     #[arg(long, value_name = "SECONDS", default_value = "0", value_parser = not_negative)]
     event_delay: f64,
@@ -106,6 +109,7 @@ pub fn local_run(args: &LocalRunArgs, ui: &mut Ui) -> Result<Exit, CliError> {
     let entries = entries(args)?;
     let (plan, state, _lock) = args.pipeline.plan(args.file.clone(), entries)?;
     ui.progress(&render::opening(&plan));
+    plan.cluster.warning(&plan.policy).iter().for_each(|warning| ui.note(warning));
     let ended = run::run(&plan, &state, ui)?;
     conclude(&plan, ended, ui)
 }
@@ -210,7 +214,7 @@ impl PipelineArgs {
         let events = EventOptions {
             delay_ms: run::delay_range(self.event_delay),
             duplicate_rate: self.event_duplicates,
-            loss_rate: 0.0,
+            loss_rate: self.event_loss,
             seed: self.seed,
         };
         let plan = Plan {

@@ -16,6 +16,7 @@ use super::local_run::PipelineArgs;
 use crate::error::{CliError, ErrorCode};
 use crate::local::cluster::Kept;
 use crate::local::engine::EngineThread;
+use crate::local::patience::Patience;
 use crate::local::pipeline::Pipeline;
 use crate::local::run::{self, Plan};
 use crate::local::signal;
@@ -25,10 +26,6 @@ use crate::ui::Ui;
 const PORT: u16 = 9324;
 /// Sleep when there was nothing to do.
 const IDLE: Duration = Duration::from_millis(5);
-/// Steps that may fail one after the other before the pipeline is given up.
-const FAILURES_MAX: u32 = 50;
-/// Sleep after a step that failed.
-const SLEEP_AFTER_FAILURE: Duration = Duration::from_millis(200);
 
 /// Keep the pipeline running on this machine, and let the AWS CLI and boto3 speak to it.
 ///
@@ -68,6 +65,7 @@ pub fn local_serve(args: &LocalServeArgs, ui: &mut Ui) -> Result<Exit, CliError>
         credentials::create_private(dir).map_err(|error| unusable(&error))?;
     }
     let (plan, state, _lock) = args.pipeline.plan(None, Vec::new())?;
+    plan.cluster.warning(&plan.policy).iter().for_each(|warning| ui.note(warning));
     let key = Credentials::of(&plan.dir).map_err(|error| unusable(&error))?;
     let copies = args.event_target.iter().map(EventTarget::queue).collect();
     let world = run::open(&plan, &state)?.with_event_copies(copies);
@@ -80,7 +78,7 @@ pub fn local_serve(args: &LocalServeArgs, ui: &mut Ui) -> Result<Exit, CliError>
     let service = Service::new(world.clone(), key, endpoint.clone());
     let running = server.serve(service).map_err(|error| unusable(&error))?;
     say(ui, &endpoint, &plan.dir, &env)?;
-    let outcome = drive(&plan, &world, &mut engine, || interrupted.load(Ordering::Acquire));
+    let outcome = drive(&plan, &world, &mut engine, ui, || interrupted.load(Ordering::Acquire));
     drop((running, forwarders));
     outcome?;
     let dir = plan.dir.display();
@@ -139,29 +137,25 @@ fn drive(
     plan: &Plan,
     world: &LocalWorld,
     engine: &mut EngineThread,
+    ui: &mut Ui,
     is_over: impl Fn() -> bool,
 ) -> Result<(), CliError> {
     let pools = plan.cluster.pools(&plan.policy);
     let settings = run::settings(&plan.dir, plan.speed);
     let context = Context { policy: &plan.policy, pools: &pools, settings: &settings };
     let mut pipeline = Pipeline::new(world, context);
-    let mut failures = 0;
+    let mut patience = Patience::default();
     while !is_over() {
         run::still_there(&plan.dir)?;
-        engine.check()?;
+        engine.check(ui)?;
         match pipeline.step() {
             Ok(stepped) => {
-                failures = 0;
+                patience.restored(ui);
                 if !stepped.did_something() {
                     std::thread::sleep(IDLE);
                 }
             }
-            Err(error) if failures >= FAILURES_MAX => return Err(error),
-            Err(error) => {
-                failures += 1;
-                tracing::warn!(error = error.message, "a round of the pipeline failed.");
-                std::thread::sleep(SLEEP_AFTER_FAILURE);
-            }
+            Err(error) => patience.tried(error, ui)?,
         }
     }
     Ok(())

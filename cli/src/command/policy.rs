@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 
 use super::Exit;
 use crate::error::CliError;
+use crate::policy_file;
 use crate::render::policy as render;
 use crate::ui::Ui;
-use crate::{input, policy_file};
 
 /// Look after the policy file.
 #[derive(Debug, Subcommand)]
@@ -57,7 +57,7 @@ pub fn policy(command: &PolicyCommand, ui: &mut Ui) -> Result<Exit, CliError> {
 }
 
 fn check(args: &CheckArgs, ui: &mut Ui) -> Result<Exit, CliError> {
-    let text = input::read_text(&args.file)?;
+    let text = policy_file::read(&args.file)?;
     let name = args.file.display().to_string();
     match Policy::load(&text) {
         Ok(Loaded { policy, warnings }) => {

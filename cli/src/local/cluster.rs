@@ -65,6 +65,22 @@ impl Cluster {
             .collect()
     }
 
+    /// What a person should know whose nodes are all Spot: which tiers have nowhere to go.
+    #[must_use]
+    pub fn warning(&self, policy: &Policy) -> Option<String> {
+        let stays_out = |tier: &&Tier| !is_open(tier, CapacityType::Spot);
+        let names: Vec<String> =
+            policy.tiers().iter().filter(stays_out).map(|tier| format!("`{}`", tier.name)).collect();
+        if self.nodes_of(CapacityType::OnDemand) > 0 || names.is_empty() {
+            return None;
+        }
+        let names = names.join(", ");
+        Some(format!(
+            "all {} nodes are Spot, and the policy keeps tiers {names} off Spot: their jobs are refused",
+            self.nodes
+        ))
+    }
+
     fn pool(&self, name: &str, capacity: CapacityType, policy: &Policy) -> Pool {
         let shape = ComputeEnvironmentRequest::default();
         let queues = policy
@@ -204,6 +220,16 @@ mod tests {
         assert_eq!(queues(local).len(), 4);
         assert!(queues(local).contains(&"osprey-local-critical".to_owned()));
         assert_eq!(queues(spot), ["osprey-local-spot-preemptible"]);
+    }
+
+    #[test]
+    fn tiers_that_have_nowhere_to_go_are_told() {
+        let policy = policy_file::load(None).unwrap();
+        let warning = |spot_nodes| Cluster { nodes: 2, gpus_per_node: 8, spot_nodes }.warning(&policy);
+        assert_eq!(warning(1), None);
+        let want = "all 2 nodes are Spot, and the policy keeps tiers `critical`, `production`, `experimental` off Spot: \
+                    their jobs are refused";
+        assert_eq!(warning(2).unwrap(), want);
     }
 
     #[test]

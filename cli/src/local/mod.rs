@@ -10,6 +10,7 @@ pub mod find;
 pub mod ingest;
 pub mod join;
 pub mod lines;
+pub mod patience;
 pub mod pipeline;
 pub mod place;
 pub mod progress;

@@ -21,6 +21,7 @@ use super::cluster::{Cluster, Kept};
 use super::engine::EngineThread;
 use super::ingest;
 use super::lines::Lines;
+use super::patience::Patience;
 use super::pipeline::Pipeline;
 use super::progress::{Progress, Scene};
 use super::signal;
@@ -35,10 +36,6 @@ use crate::ui::Ui;
 const IDLE: Duration = Duration::from_millis(5);
 /// Records are read again at most so often, and at most for a tenth of the time.
 const REFRESH_EVERY: Duration = Duration::from_millis(50);
-/// Steps that may fail one after the other before the run is given up.
-const FAILURES_MAX: u32 = 50;
-/// Sleep after a step that failed.
-const SLEEP_AFTER_FAILURE: Duration = Duration::from_millis(200);
 /// Rounds without anything to do in which a line may still be without an end.
 const UNACCOUNTED_ROUNDS_MAX: u32 = 200;
 
@@ -166,8 +163,8 @@ pub fn open(plan: &Plan, state: &StateDir) -> Result<LocalWorld, CliError> {
 /// # Errors
 /// Names the first that the local Batch refuses.
 pub fn register(world: &LocalWorld, definitions: &Definitions) -> Result<(), CliError> {
-    for definition in &definitions.all {
-        world.batch().ensure_job_definition(definition).map_err(|error| {
+    for definition in definitions.to_register() {
+        world.batch().ensure_job_definition(&definition).map_err(|error| {
             let name = osprey_model::message::words::quote(&definition.job_definition_name);
             CliError::new(ErrorCode::InvalidInput, format!("job definition {name} can't be registered: {error}"))
         })?;
@@ -235,22 +232,17 @@ struct Drive<'a> {
 
 impl Drive<'_> {
     fn until_end(&mut self, ui: &mut Ui) -> Result<Ended, CliError> {
-        let mut failures = 0;
+        let mut patience = Patience::default();
         loop {
             if self.interrupted.load(Ordering::Acquire) {
                 return self.interrupt(ui);
             }
             still_there(&self.plan.dir)?;
-            self.engine.check()?;
+            self.engine.check(ui)?;
             match self.round(ui) {
                 Ok(Some(ended)) => return Ok(ended),
-                Ok(None) => failures = 0,
-                Err(error) if failures >= FAILURES_MAX || error.code == ErrorCode::BrokenPipe => return Err(error),
-                Err(error) => {
-                    failures += 1;
-                    tracing::warn!(error = error.message, "a round of the pipeline failed.");
-                    std::thread::sleep(SLEEP_AFTER_FAILURE);
-                }
+                Ok(None) => patience.restored(ui),
+                Err(error) => patience.tried(error, ui)?,
             }
         }
     }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::bell;
 use crate::change::Change;
 use crate::error::{BatchError, OpenError};
 use crate::gang::node_id;
@@ -25,8 +26,10 @@ pub(crate) struct Inner {
     pub dir: PathBuf,
     /// `batch/jobs`, where attempts have their files.
     pub jobs: PathBuf,
+    /// Wakes the engine, whichever process has it.
+    pub bell: PathBuf,
     pub working_directory: PathBuf,
-    /// Set by each call that changes something, so that the engine of this process looks again at once.
+    /// Set by each call that changes something, so that the engine of this process runs a cycle.
     pub changed: AtomicBool,
 }
 
@@ -52,7 +55,8 @@ impl LocalBatch {
             None => std::env::current_dir().map_err(io)?,
         };
         let changed = AtomicBool::new(true);
-        Ok(Self { inner: Arc::new(Inner { store, options, dir, jobs, working_directory, changed }) })
+        let bell = bell::path(&jobs);
+        Ok(Self { inner: Arc::new(Inner { store, options, dir, jobs, bell, working_directory, changed }) })
     }
 
     /// The settings it was opened with.
@@ -71,13 +75,14 @@ impl LocalBatch {
         crate::files::AttemptFiles::new(&self.inner.jobs, &id, i64::from(attempt)).log()
     }
 
-    /// Runs a mutation in one transaction, and lets the engine of this process know.
+    /// Runs a mutation in one transaction, and wakes the engine.
     pub(crate) fn change<T, E: From<rusqlite::Error>>(
         &self,
         f: impl FnOnce(Change<'_>) -> Result<T, E>,
     ) -> Result<T, E> {
         let value = self.change_quietly(f)?;
         self.inner.changed.store(true, Ordering::Release);
+        bell::ring(&self.inner.bell);
         Ok(value)
     }
 

@@ -36,18 +36,25 @@ impl LocalBatch {
         self.change(|change| change.register(definition))
     }
 
-    /// Registers a definition unless the newest active revision of its name says the same.
+    /// Registers a definition unless the newest active revision of its name says the same. One with a revision (not 0)
+    /// gets that very one.
     ///
     /// # Errors
-    /// Those of [`Self::register_job_definition`].
+    /// Those of [`Self::register_job_definition`], and when its revision is taken by another definition.
     pub fn ensure_job_definition(&self, definition: &JobDefinition) -> Result<RegisteredDefinition, BatchError> {
         check(definition)?;
-        self.change(|change| match change.find_definition(&definition.job_definition_name)? {
+        let (name, revision) = (definition.job_definition_name.as_str(), definition.revision);
+        let wanted = if revision == 0 { name.to_owned() } else { format!("{name}:{revision}") };
+        self.change(|change| match change.find_definition(&wanted)? {
             Some(known) if known == change.as_registered(definition, known.revision) => Ok(RegisteredDefinition {
                 job_definition_name: known.job_definition_name,
                 job_definition_arn: known.job_definition_arn,
                 revision: known.revision,
             }),
+            Some(_) if revision != 0 => {
+                Err(BatchError::client(format!("{wanted} is registered already, and a revision never changes")))
+            }
+            _ if revision != 0 => change.register_as(definition, revision),
             _ => change.register(definition),
         })
     }
@@ -124,16 +131,24 @@ impl Change<'_> {
             .db
             .prepare_cached("SELECT max(revision) FROM job_definition WHERE name = ?1")?
             .query_row(params![name], |row| row.get(0))?;
-        let revision = newest.unwrap_or(0) + 1;
-        let number = u32::try_from(revision).map_err(|_| BatchError::server("too many revisions"))?;
-        let registered = self.as_registered(definition, number);
+        let revision = u32::try_from(newest.unwrap_or(0) + 1);
+        self.register_as(definition, revision.map_err(|_| BatchError::server("too many revisions"))?)
+    }
+
+    fn register_as(&self, definition: &JobDefinition, revision: u32) -> Result<RegisteredDefinition, BatchError> {
+        let name = &definition.job_definition_name;
+        let registered = self.as_registered(definition, revision);
+        // One that was taken out of use may come back.
         self.db
-            .prepare_cached("INSERT INTO job_definition (name, revision, active, body) VALUES (?1, ?2, 1, ?3)")?
+            .prepare_cached(
+                "INSERT INTO job_definition (name, revision, active, body) VALUES (?1, ?2, 1, ?3)
+                 ON CONFLICT DO UPDATE SET active = 1, body = excluded.body",
+            )?
             .execute(params![name, revision, serde_json::to_string(&registered)?])?;
         Ok(RegisteredDefinition {
             job_definition_name: name.clone(),
             job_definition_arn: registered.job_definition_arn,
-            revision: number,
+            revision,
         })
     }
 

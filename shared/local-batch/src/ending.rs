@@ -35,6 +35,7 @@ pub(crate) fn classify(outcome: &Outcome, stop: Option<Stop<'_>>) -> End {
     let exit_code = match outcome {
         Outcome::Code(code) => Some(i64::from(*code)),
         Outcome::Signal(signal) => Some(128 + i64::from(*signal)),
+        Outcome::OutOfMemory => Some(KILLED),
         Outcome::NotStarted(_) => None,
     };
     let failed = |status_reason: &str| End {
@@ -55,8 +56,8 @@ pub(crate) fn classify(outcome: &Outcome, stop: Option<Stop<'_>>) -> End {
         (None, Outcome::NotStarted(reason)) => {
             End { reason: Some(format!("CannotStartContainerError: {reason}")), ..failed("Task failed to start") }
         }
-        // Nobody here has sent SIGKILL, so it was the kernel, or a person who plays it.
-        (None, _) if exit_code == Some(KILLED) => End { reason: Some(OUT_OF_MEMORY.to_owned()), ..failed(EXITED) },
+        (None, Outcome::OutOfMemory) => End { reason: Some(OUT_OF_MEMORY.to_owned()), ..failed(EXITED) },
+        // A SIGKILL of somebody else is an end like any other: on AWS too 137 alone doesn't mean memory.
         (None, _) => End { success: exit_code == Some(0), ..failed(EXITED) },
     }
 }
@@ -75,7 +76,7 @@ mod tests {
 
     #[test]
     fn every_kind_of_end_has_batchs_words() {
-        use Outcome::{Code, NotStarted, Signal};
+        use Outcome::{Code, NotStarted, OutOfMemory, Signal};
         use StopCause::{HostLost, MainEnded, Memory, Terminated, TimedOut};
         let oom = "OutOfMemoryError: Container killed due to memory usage";
         let host = "Host EC2 (instance i-0) terminated.";
@@ -84,8 +85,10 @@ mod tests {
             (Code(0), None, format!("succeeded, 0, {exited}, -, may run again")),
             (Code(3), None, format!("failed, 3, {exited}, -, may run again")),
             (Signal(11), None, format!("failed, 139, {exited}, -, may run again")),
-            (Signal(9), None, format!("failed, 137, {exited}, {oom}, may run again")),
-            (Code(137), None, format!("failed, 137, {exited}, {oom}, may run again")),
+            (Signal(9), None, format!("failed, 137, {exited}, -, may run again")),
+            (Code(137), None, format!("failed, 137, {exited}, -, may run again")),
+            (OutOfMemory, None, format!("failed, 137, {exited}, {oom}, may run again")),
+            (OutOfMemory, Some((TimedOut, "too long")), "failed, 137, too long, -, final".to_owned()),
             (Signal(9), Some((Memory, "")), format!("failed, 137, {exited}, {oom}, may run again")),
             (Signal(15), Some((Terminated, "make room")), "failed, 143, make room, -, final".to_owned()),
             (Code(0), Some((Terminated, "make room")), "failed, 0, make room, -, final".to_owned()),

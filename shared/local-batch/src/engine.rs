@@ -14,6 +14,7 @@ use rustix::process::Signal;
 
 use crate::attempt::{AttemptRow, AttemptState, StopCause};
 use crate::batch::{Inner, LocalBatch};
+use crate::bell::Bell;
 use crate::error::EngineError;
 use crate::files::{AttemptFiles, Claim};
 use crate::job::JobRow;
@@ -22,10 +23,10 @@ use crate::memory::MemoryWatch;
 use crate::observe::{Care, Seen, look};
 use crate::process::Identity;
 
-/// How often live attempts are looked at.
+/// How often the engine looks by itself when nobody rings.
+const POLL: Duration = Duration::from_millis(20);
+/// The same for live attempts where there is no bell.
 const LIVE_POLL: Duration = Duration::from_millis(2);
-/// How often calls of other processes are looked for.
-const IDLE_POLL: Duration = Duration::from_millis(20);
 /// How often the processes of live attempts are looked at, and not only their files.
 const THOROUGH_INTERVAL: Duration = Duration::from_millis(100);
 /// How often a supervisor is started for an attempt before the attempt is given up.
@@ -61,6 +62,8 @@ pub struct Engine {
     /// head's time is up.
     cycle_due_at: Option<i64>,
     next_thorough: Instant,
+    /// Rung by supervisors and by calls; `None` where the file system has no named pipes.
+    bell: Option<Bell>,
 }
 
 impl LocalBatch {
@@ -91,6 +94,7 @@ impl LocalBatch {
             data_version: -1,
             cycle_due_at: None,
             next_thorough: Instant::now(),
+            bell: Bell::listen(&self.inner.bell).ok(),
         })
     }
 }
@@ -101,7 +105,7 @@ fn patiently(lock: &File) -> Result<(), TryLockError> {
     const TRIES_MAX: u32 = 25;
     for _ in 1..TRIES_MAX {
         match lock.try_lock() {
-            Err(TryLockError::WouldBlock) => std::thread::sleep(IDLE_POLL),
+            Err(TryLockError::WouldBlock) => std::thread::sleep(POLL),
             other => return other,
         }
     }
@@ -115,20 +119,28 @@ impl Engine {
         &self.batch
     }
 
-    /// Ticks until `stop` is set, sleeping in between. Jobs that run then go on running.
+    /// Ticks until `stop` is set, waiting in between. Jobs that run then go on running.
     ///
     /// # Errors
     /// The first failure of a tick.
     pub fn run(&mut self, stop: &AtomicBool) -> Result<(), EngineError> {
         while !stop.load(Ordering::Acquire) {
             let due = self.tick()?;
-            std::thread::sleep(due.min(IDLE_POLL));
+            self.wait(due);
         }
         Ok(())
     }
 
-    /// Does everything that is due and answers how long, in real time, until it is worth ticking again. Calls of
-    /// this and other processes may make it worth earlier, so sleep no longer than 20 ms at a time.
+    /// Waits until a supervisor or a call of any process has news, and at most for `limit`.
+    pub fn wait(&self, limit: Duration) {
+        match &self.bell {
+            Some(bell) => bell.wait(limit),
+            None => std::thread::sleep(limit),
+        }
+    }
+
+    /// Does everything that is due and answers how long, in real time, until it is worth ticking again; at most 20 ms.
+    /// Calls and supervisors may make it worth earlier: [`Self::wait`] hears of them.
     ///
     /// # Errors
     /// Failures of the store; nothing is lost, and the next tick goes on.
@@ -371,7 +383,7 @@ impl Engine {
     }
 
     fn until_due(&self, live: &[AttemptRow]) -> Duration {
-        let poll = if !live.is_empty() || self.inner().changed.load(Ordering::Acquire) { LIVE_POLL } else { IDLE_POLL };
+        let poll = if self.bell.is_none() && !live.is_empty() { LIVE_POLL } else { POLL };
         // A cycle begins at most a virtual second after what calls for it.
         poll.min(self.inner().options.clock.real_duration(1_000).max(Duration::from_millis(1)))
     }

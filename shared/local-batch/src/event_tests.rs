@@ -197,7 +197,7 @@ fn events_of_jobs_that_end_by_themselves_are_those_of_the_samples() {
     check("succeeded", &stage.last_event_of(&id));
 
     let id = stage.submit(&json!({}));
-    stage.play(None, &Outcome::Signal(9));
+    stage.play(None, &Outcome::OutOfMemory);
     check("out-of-memory", &stage.last_event_of(&id));
 
     let id = stage.submit(&json!({}));

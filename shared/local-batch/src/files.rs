@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::bell;
 use crate::process::Identity;
 
 /// Where an attempt has its files.
@@ -59,6 +60,8 @@ pub enum Outcome {
     Code(i32),
     /// This signal ended it.
     Signal(i32),
+    /// The kernel, which had no memory left, killed it or a part of it.
+    OutOfMemory,
     /// It couldn't be started, and why.
     NotStarted(String),
 }
@@ -80,6 +83,13 @@ impl AttemptFiles {
     #[must_use]
     pub fn dir(&self) -> &Path {
         &self.dir
+    }
+
+    /// Wakes the engine, which then looks at the files.
+    pub fn ring(&self) {
+        if let Some(jobs) = self.dir.parent() {
+            bell::ring(&bell::path(jobs));
+        }
     }
 
     /// Whether the job's directory was deleted.

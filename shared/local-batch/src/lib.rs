@@ -13,13 +13,15 @@
 //!
 //! Everything lives in one folder: `batch.db` (SQLite) is the truth, `batch/jobs/ID/ATTEMPT.*` are the files of an
 //! attempt. Every mutation is one transaction, and an event is written in the transaction of its transition. Any
-//! number of processes may call; one of them, the holder of `batch/engine.lock`, runs the engine.
+//! number of processes may call; one of them, the holder of `batch/engine.lock`, runs the engine, and `batch/bell` is how
+//! the others wake it.
 //!
 //! Linux only: it reads `/proc` to tell a process from a later one with the same id, and to measure memory.
 
 pub mod arn;
 mod attempt;
 mod batch;
+mod bell;
 mod change;
 pub mod clock;
 mod conclude;

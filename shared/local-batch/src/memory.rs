@@ -35,6 +35,13 @@ impl MemoryWatch {
     }
 }
 
+/// How many processes of this machine the kernel has killed for want of memory since it was started; `None` where it
+/// doesn't count them.
+pub(crate) fn kernel_kills() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/vmstat").ok()?;
+    text.lines().find_map(|line| line.strip_prefix("oom_kill "))?.trim().parse().ok()
+}
+
 /// The groups that use more KiB than their limit in MiB.
 fn beyond(limits: &BTreeMap<i32, i64>, used: &BTreeMap<i32, u64>) -> Vec<i32> {
     let over = |(group, kib): (&i32, &u64)| {

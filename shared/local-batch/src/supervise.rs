@@ -19,6 +19,7 @@ use rustix::process::{getpid, kill_process_group, set_child_subreaper, wait, wai
 
 use crate::clock::real_now_ms;
 use crate::files::{AttemptFiles, Claim, Exit, Outcome, Started};
+use crate::memory;
 use crate::process::{Identity, kill_all, marked};
 
 /// The variable that marks every process of one launch, so that a family can be found when its supervisor is gone.
@@ -50,7 +51,9 @@ pub fn supervise(args: impl IntoIterator<Item = OsString>) -> i32 {
         Err(_) => return 1,
     }
     let exit = run(&task);
-    i32::from(!put_exit(&task.files, &exit))
+    let is_told = put_exit(&task.files, &exit);
+    task.files.ring();
+    i32::from(!is_told)
 }
 
 /// Writes the end down. A disk that is full may have room again later, and an end that isn't written down would be taken
@@ -83,6 +86,7 @@ fn run(task: &Task) -> Exit {
     };
     // Orphans of the command then become children of this process and can be collected.
     let _ = set_child_subreaper(Some(getpid()));
+    let kernel_kills = memory::kernel_kills();
     let child = match start(task) {
         Ok(child) => child,
         Err(reason) => return not_started(reason),
@@ -92,10 +96,18 @@ fn run(task: &Task) -> Exit {
     if let Some(command) = Identity::of(pid) {
         // Without the file the engine can't stop the command, but it still learns how it ended.
         let _ = task.files.put_started(&Started { command, started_real_ms });
+        task.files.ring();
     }
-    let outcome = outcome_of(child);
+    let outcome = for_want_of_memory(outcome_of(child), kernel_kills);
     end_family(&task.token);
     Exit { outcome, started_real_ms: Some(started_real_ms), ended_real_ms: real_now_ms() }
+}
+
+/// An end by SIGKILL while the kernel killed somebody for want of memory is taken for one of these; a shell tells the
+/// end of its child as 137.
+fn for_want_of_memory(outcome: Outcome, kernel_kills_before: Option<u64>) -> Outcome {
+    let is_kill = matches!(outcome, Outcome::Signal(9) | Outcome::Code(137));
+    if is_kill && memory::kernel_kills() > kernel_kills_before { Outcome::OutOfMemory } else { outcome }
 }
 
 fn start(task: &Task) -> Result<Child, String> {

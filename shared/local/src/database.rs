@@ -5,6 +5,7 @@
 //! missing. Every write is one `BEGIN IMMEDIATE` transaction, so several processes can use the file at once.
 
 use std::fs::OpenOptions;
+use std::io::ErrorKind;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -18,6 +19,8 @@ use rusqlite::{
 
 use crate::schema;
 
+/// SQLite's name for a database without a file.
+const IN_MEMORY: &str = ":memory:";
 /// Statements kept; more than this crate has.
 const STATEMENTS_KEPT: usize = 64;
 
@@ -82,7 +85,7 @@ impl Database {
     ///
     /// When there is no memory.
     pub fn in_memory() -> Result<Self, OpenError> {
-        Self::open(Path::new(":memory:"))
+        Self::open(Path::new(IN_MEMORY))
     }
 
     /// Where the file is.
@@ -207,7 +210,9 @@ fn create_private(path: &Path) {
 }
 
 fn connect(path: &Path, options: &DatabaseOptions) -> rusqlite::Result<Connection> {
-    create_private(path);
+    if path != Path::new(IN_MEMORY) {
+        create_private(path);
+    }
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(options.busy_timeout)?;
@@ -300,13 +305,24 @@ fn is_busy(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
 }
 
+/// Why a file can't be used: SQLite itself hardly tells these apart.
+fn denied(file: &Path) -> String {
+    let path = file.display();
+    let cause = match OpenOptions::new().read(true).write(true).open(file).map_err(|error| error.kind()) {
+        Ok(_) => "its folder can't be written to, and the database needs other files beside it",
+        Err(ErrorKind::PermissionDenied) => "permission denied: it is for its owner, who has to be able to write it",
+        Err(ErrorKind::ReadOnlyFilesystem) => "its file system is read-only",
+        Err(_) => return format!("`{path}` can't be opened or created"),
+    };
+    format!("`{path}` can't be used: {cause}")
+}
+
 /// One sentence for a person.
-fn explain(path: &Path, error: &rusqlite::Error) -> String {
-    let path = path.display();
+fn explain(file: &Path, error: &rusqlite::Error) -> String {
+    let path = file.display();
     match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => format!("the disk that holds `{path}` is full"),
-        Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => format!("`{path}` is read-only"),
-        Some(ErrorCode::CannotOpen) => format!("`{path}` can't be opened or created"),
+        Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied | ErrorCode::CannotOpen) => denied(file),
         Some(ErrorCode::DatabaseCorrupt) => format!("`{path}` is damaged"),
         Some(ErrorCode::NotADatabase) => format!("`{path}` is no database"),
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {

@@ -42,8 +42,12 @@ impl StateDir {
     /// A sentence when there is none.
     pub fn existing(path: &Path) -> Result<Self, StateError> {
         let state = Self { path: path.to_owned() };
-        if state.database_path().is_file() {
-            return Ok(state);
+        match fs::metadata(state.database_path()) {
+            Ok(file) if file.is_file() => return Ok(state),
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                return Err(StateError::io("read", path, &error));
+            }
+            _ => {}
         }
         let path = path.display();
         Err(StateError(format!("`{path}` is no state directory: there is no file `{DATABASE_FILE}` in it")))
@@ -83,7 +87,11 @@ impl StateDir {
     ///
     /// A sentence when the lock file can't be opened.
     pub fn holder(&self) -> Result<Option<u32>, StateError> {
-        let mut file = self.lock_file()?;
+        // Whoever only looks may have no right to write here.
+        let mut file = match File::open(self.path.join(LOCK_FILE)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            other => other.map_err(|error| StateError::io("read", &self.path, &error))?,
+        };
         match file.try_lock_shared() {
             Err(TryLockError::WouldBlock) => Ok(Some(read_pid(&mut file).unwrap_or(0))),
             Ok(()) => Ok(None),
