@@ -3,9 +3,12 @@
 import json
 import os
 import signal
+import sqlite3
 import stat
 import subprocess
 import tempfile
+
+import boto3
 
 from harness import ENDPOINT, OSPREY, STATE, check, until
 from pipeline import request
@@ -18,6 +21,19 @@ def served(state, *more):
     line = server.stdout.readline()
     assert line, f"it ended with {server.wait(timeout=10)}"
     return server, json.loads(line)
+
+
+def keys(said):
+    """The key that a server's `aws.env` says."""
+    lines = open(said["env"]).read().splitlines()
+    found = dict(line[7:].split("=", 1) for line in lines if line.startswith("export "))
+    return found["AWS_ACCESS_KEY_ID"], found["AWS_SECRET_ACCESS_KEY"]
+
+
+def ended(server):
+    """Stops a server as Ctrl-C does."""
+    server.send_signal(signal.SIGINT)
+    assert server.wait(timeout=30) == 0
 
 
 def refused(*arguments):
@@ -60,13 +76,11 @@ def private():
 
 @check("a server that is killed leaves its jobs running, and the next one finds them")
 def killed():
-    import boto3
-
     with tempfile.TemporaryDirectory() as folder:
         state = os.path.join(folder, "state")
         server, said = served(state)
-        keys = dict(line[7:].split("=", 1) for line in open(said["env"]).read().splitlines() if line.startswith("export "))
-        session = boto3.Session(keys["AWS_ACCESS_KEY_ID"], keys["AWS_SECRET_ACCESS_KEY"], region_name="us-east-1")
+        key = keys(said)
+        session = boto3.Session(*key, region_name="us-east-1")
         job, body = request("survivor", ["sh", "-c", "sleep 3; echo survived"])
         url = f"{said['endpoint']}/000000000000/osprey-submissions"
         session.client("sqs", endpoint_url=said["endpoint"]).send_message(QueueUrl=url, MessageBody=body)
@@ -79,12 +93,46 @@ def killed():
         server.wait(timeout=10)
         server, again = served(state)
         try:
-            assert open(again["env"]).read().count(keys["AWS_SECRET_ACCESS_KEY"]) == 1, "the key is to stay"
+            assert keys(again) == key, "the key is to stay"
             waited = osprey("wait", job)
             assert waited.returncode == 0, waited
             record = json.loads(osprey("describe", job, "--output", "json").stdout)
             assert [attempt["end_class"] for attempt in record["attempts"]] == ["succeeded"], record["attempts"]
             assert osprey("logs", job).stdout == "survived\n"
         finally:
-            server.send_signal(signal.SIGINT)
-            server.wait(timeout=30)
+            ended(server)
+
+
+@check("a state directory of a newer version is refused in one sentence, and left as it is")
+def newer():
+    for name, change, sentence in [
+        ("osprey.db", "UPDATE meta SET value = 99 WHERE name = 'schema_version'", "has schema version 99"),
+        ("batch.db", "PRAGMA user_version = 99", "schema 99"),
+    ]:
+        with tempfile.TemporaryDirectory() as folder:
+            state = os.path.join(folder, "state")
+            ended(served(state)[0])
+            database = sqlite3.connect(os.path.join(state, name))
+            with database:
+                database.execute(change)
+            database.close()
+            code, told = refused("--port", "0", "--state", state)
+            assert code == 1 and name in told and sentence in told, told
+            looked = subprocess.run([OSPREY, "jobs", "--local", state], capture_output=True, text=True, timeout=30)
+            assert looked.returncode == 1 and sentence in looked.stderr, looked
+
+
+@check("events that never come are made up for")
+def lost_events():
+    with tempfile.TemporaryDirectory() as folder:
+        state = os.path.join(folder, "state")
+        server, said = served(state, "--speed", "60", "--event-loss", "1")
+        try:
+            sqs = boto3.Session(*keys(said), region_name="us-east-1").client("sqs", endpoint_url=said["endpoint"])
+            job, body = request("unheard", ["sh", "-c", "echo heard"])
+            sqs.send_message(QueueUrl=f"{said['endpoint']}/000000000000/osprey-submissions", MessageBody=body)
+            until(lambda: subprocess.run([OSPREY, "describe", job, "--local", state], capture_output=True).returncode == 0)
+            waited = subprocess.run([OSPREY, "wait", job, "--local", state], capture_output=True, text=True, timeout=60)
+            assert waited.returncode == 0, waited
+        finally:
+            ended(server)

@@ -9,10 +9,12 @@ import cli_smoke
 import events_table
 import life
 import pipeline
+import raw
+import scaling
 import sqs_table
 from harness import CHECKS
 
-del batch_table, cli_smoke, events_table, life, pipeline, sqs_table
+del batch_table, cli_smoke, events_table, life, pipeline, raw, scaling, sqs_table
 
 # What the table of single calls has to have at least.
 CALLS_MIN = 80

@@ -2,12 +2,15 @@
 
 import json
 import os
+import tempfile
 import uuid
 
-from harness import ACCOUNT, ENDPOINT, aws, batch, check, osprey, sqs, until
+from harness import ACCOUNT, ENDPOINT, STATE, aws, batch, check, osprey, sqs, until
 
 SUBMISSIONS = f"{ENDPOINT}/{ACCOUNT}/osprey-submissions"
-TRAIN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "events", "scripts", "train.sh")
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+TRAIN = os.path.join(ROOT, "events", "scripts", "train.sh")
+JOB = os.path.join(ROOT, "tests", "interrupted", "job.sh")
 
 
 def request(name, command, **more):
@@ -38,8 +41,9 @@ def sent_by_cli():
     aws("sqs", "send-message", "--queue-url", SUBMISSIONS, "--message-body", body)
     row = running(job)
     assert row["shareIdentifier"] == "critical", row
-    listed = aws("batch", "list-jobs", "--job-queue", "osprey-local-critical")["jobSummaryList"]
-    assert row["jobId"] in [one["jobId"] for one in listed], listed
+    filters = ["--filters", "name=JOB_NAME,values=inference"]
+    listed = aws("batch", "list-jobs", "--job-queue", "osprey-local-critical", *filters)["jobSummaryList"]
+    assert [one["shareIdentifier"] for one in listed if one["jobId"] == row["jobId"]] == ["critical"], listed
     (seen,) = aws("batch", "describe-jobs", "--jobs", row["jobId"])["jobs"]
     assert (seen["schedulingPriority"], seen["jobQueue"].rsplit("/")[-1]) == (1200, "osprey-local-critical"), seen
     assert osprey("wait", job).returncode == 0
@@ -78,6 +82,53 @@ def terminated():
     assert osprey("wait", job).returncode == 0
     text = osprey("logs", job).stdout
     assert "told to stop: saved step" in text and "resumes after step" in text and "trained 60 steps" in text, text
+
+
+@check("two jobs that run at once never see the same GPU")
+def devices():
+    with tempfile.TemporaryDirectory() as folder:
+        ledger = os.path.join(folder, "ledger")
+        jobs = [request(f"gpu-{n}", [JOB, ledger, f"gpu-{n}", "0.1", "0"]) for n in range(60)]
+        entries = [{"Id": str(n), "MessageBody": body} for n, (_, body) in enumerate(jobs)]
+        for start in range(0, len(entries), 10):
+            assert "Failed" not in sqs.send_message_batch(QueueUrl=SUBMISSIONS, Entries=entries[start:start + 10])
+        until(lambda: os.path.exists(ledger) and open(ledger).read().count("done ") == len(jobs))
+        lines = [line.split() for line in open(ledger)]
+    assert len(lines) == 2 * len(jobs), f"{len(lines)} lines: a job ran twice"
+    holders, most = {}, 0
+    for what, name, _, *seen in lines:
+        (device,) = seen
+        if what == "start":
+            assert device not in holders, f"{name} and {holders[device]} both see device {device}"
+            holders[device] = name
+            most = max(most, len(holders))
+        else:
+            assert holders.pop(device) == name
+    assert most >= 3, f"at most {most} ran at once"
+
+
+@check("a job on two nodes, sent by the AWS CLI, starts on both or on none and ends in one place")
+def on_two_nodes():
+    needs = [{"type": "GPU", "value": "2"}, {"type": "VCPU", "value": "1"}, {"type": "MEMORY", "value": "256"}]
+    container = {"image": "busybox", "command": ["true"], "resourceRequirements": needs}
+    aws("batch", "register-job-definition", "--job-definition-name", "pair", "--type", "multinode", "--node-properties", json.dumps(
+        {"numNodes": 2, "mainNode": 0, "nodeRangeProperties": [{"targetNodes": "0:1", "container": container}]}))
+    tell = "echo node $AWS_BATCH_JOB_NODE_INDEX of $AWS_BATCH_JOB_NUM_NODES, main $AWS_BATCH_JOB_MAIN_NODE_INDEX"
+    job, go = str(uuid.uuid4()), os.path.join(STATE, f"go-{uuid.uuid4()}")
+    script = f"{tell}; while [ ! -e {go} ]; do sleep 0.05; done"
+    ranges = [{"targetNodes": "0:1", "containerOverrides": {"command": ["sh", "-c", script]}}]
+    body = {"jobName": "pair", "jobDefinition": "pair", "nodeOverrides": {"nodePropertyOverrides": ranges}, "tags": {"osprey:job-id": job}}
+    aws("sqs", "send-message", "--queue-url", SUBMISSIONS, "--message-body", json.dumps(body))
+    row = running(job)
+    nodes = until(lambda: len(n := batch.list_jobs(multiNodeJobId=row["jobId"])["jobSummaryList"]) == 2 and n)
+    open(go, "w").close()
+    assert osprey("wait", job).returncode == 0
+    record = described(job)
+    assert (record["state"], [a["end_class"] for a in record["attempts"]], record["gpus"]) == ("succeeded", ["succeeded"], 4), record
+    assert osprey("logs", job).stdout == "node 0 of 2, main 0\n"
+    assert {one["jobId"] for one in nodes} == {f"{row['jobId']}#0", f"{row['jobId']}#1"}, nodes
+    ended = [n for status in ("SUCCEEDED", "FAILED") for n in batch.list_jobs(multiNodeJobId=row["jobId"], jobStatus=status)["jobSummaryList"]]
+    assert len(ended) == 2, ended
 
 
 @check("a checkpointing job whose Spot host is reclaimed comes back by itself")

@@ -9,6 +9,7 @@ mod acceptance;
 mod documented;
 mod live;
 mod local;
+mod nodes;
 mod session;
 
 use std::ffi::OsStr;

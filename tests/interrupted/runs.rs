@@ -1,25 +1,19 @@
-//! Ends the pipeline by force at random moments, starts it again on the same state, and checks that every job of the
-//! sample backlog ends in its place, and none succeeds twice.
-//!
-//! `cargo run --release -p osprey-tests --bin interrupted -- [--rounds N] [--first R] [--osprey PROGRAM]`
-//!
-//! A round is its number: the same number stops at the same moments. A failing round keeps its state.
+//! `osprey local run` on the sample backlog, ended by force one to three times.
 
 use std::fmt::Write as _;
-use std::io::{self, Write as _};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitCode, Stdio};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
-use std::{env, fs, process, thread};
+use std::{fs, thread};
 
 use serde_json::Value;
+
+use crate::moments::mixed;
+use crate::said;
 
 /// What comes out of `events/backlog.jsonl`, whatever happens in between.
 const WANT: [(&str, u64); 6] =
     [("jobs", 60), ("succeeded", 52), ("failed", 1), ("refused", 4), ("dead_letters", 2), ("duplicates", 1)];
-/// Rounds at a time. The jobs sleep, so that two cores carry several.
-const AT_A_TIME: usize = 4;
 /// Divides the timers of the pipeline; the commands themselves are real.
 const SPEED: &str = "4";
 /// The latest moment of a stop, in milliseconds: about when an undisturbed run ends.
@@ -27,88 +21,15 @@ const STOP_AFTER_MS_MAX: u64 = 20_000;
 /// How long the last run of a round may take.
 const LAST_RUN_MAX: Duration = Duration::from_secs(180);
 
-struct Options {
-    rounds: u64,
-    first: u64,
-    osprey: PathBuf,
-}
-
-fn main() -> ExitCode {
-    let options = match options(env::args().skip(1)) {
-        Ok(options) => options,
-        Err(message) => {
-            say(&message);
-            return ExitCode::from(2);
-        }
-    };
-    let next = AtomicU64::new(options.first);
-    let failed = AtomicU64::new(0);
-    thread::scope(|scope| {
-        for _ in 0..AT_A_TIME {
-            scope.spawn(|| {
-                loop {
-                    let round = next.fetch_add(1, Ordering::Relaxed);
-                    if round >= options.first + options.rounds {
-                        return;
-                    }
-                    failed.fetch_add(u64::from(!run(round, &options.osprey)), Ordering::Relaxed);
-                }
-            });
-        }
-    });
-    let failed = failed.into_inner();
-    say(&format!("interrupted: {} passed, {failed} failed", options.rounds - failed));
-    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
-}
-
-fn options(mut arguments: impl Iterator<Item = String>) -> Result<Options, String> {
-    let osprey = osprey_tests::root().join("target/release/osprey");
-    let mut options = Options { rounds: 20, first: 1, osprey };
-    while let Some(flag) = arguments.next() {
-        let value = arguments.next().ok_or(format!("{flag} needs a value"))?;
-        let number = || value.parse().map_err(|_| format!("{flag} takes a number, not `{value}`"));
-        match flag.as_str() {
-            "--rounds" => options.rounds = number()?,
-            "--first" => options.first = number()?,
-            "--osprey" => options.osprey = PathBuf::from(value),
-            _ => return Err(format!("unknown flag `{flag}`; there are --rounds, --first and --osprey")),
-        }
-    }
-    Ok(options)
-}
-
-/// One line on standard output; a closed pipe is nobody's loss.
-fn say(line: &str) {
-    let _ = writeln!(io::stdout().lock(), "{line}");
-}
-
-fn run(round: u64, osprey: &Path) -> bool {
-    let state = env::temp_dir().join(format!("osprey-interrupted-{}-{round}", process::id()));
-    let started = Instant::now();
-    let outcome = interrupted(round, osprey, &state);
-    let seconds = started.elapsed().as_secs();
+/// Runs a round in a folder of its own; says when it stopped, or what was wrong.
+pub fn round(round: u64, osprey: &Path, folder: &Path) -> Result<String, String> {
     let moments = moments(round).iter().fold(String::new(), |mut text, ms| {
         let _ = write!(text, " {ms} ms");
         text
     });
-    match outcome {
-        Ok(()) => {
-            say(&format!("round {round}: stopped after{moments}; all in their places after {seconds} s"));
-            // What can't be removed is left to the operating system's own cleaning of temporary files.
-            let _ = fs::remove_dir_all(&state);
-            let _ = fs::remove_file(state.with_extension("out"));
-            let _ = fs::remove_file(state.with_extension("err"));
-            true
-        }
-        Err(problem) => {
-            say(&format!("round {round}: stopped after{moments}; {problem}"));
-            say(&format!("  state: {}", state.display()));
-            say(&format!(
-                "  again: cargo run --release -p osprey-tests --bin interrupted -- --first {round} --rounds 1"
-            ));
-            false
-        }
-    }
+    let story = format!("stopped after{moments}");
+    interrupted(round, osprey, folder).map_err(|problem| format!("{story}; {problem}"))?;
+    Ok(story)
 }
 
 /// The moments of a round's stops, each counted from the start of its run: one to three.
@@ -118,43 +39,35 @@ fn moments(round: u64) -> Vec<u64> {
     draws.iter().skip(1).zip(0..stops).map(|(draw, _)| draw % STOP_AFTER_MS_MAX).collect()
 }
 
-/// SplitMix64: a number that looks random, the same for the same input.
-fn mixed(input: u64) -> u64 {
-    let mut z = input.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
-}
-
-fn interrupted(round: u64, osprey: &Path, state: &Path) -> Result<(), String> {
+fn interrupted(round: u64, osprey: &Path, folder: &Path) -> Result<(), String> {
+    let state = &folder.join("state");
     for moment in moments(round) {
-        let mut child = start(osprey, state)?;
+        let mut child = start(osprey, folder)?;
         if wait(&mut child, Duration::from_millis(moment))? {
             break;
         }
         child.kill().and_then(|()| child.wait()).map_err(|error| format!("it can't be stopped: {error}"))?;
     }
-    let mut child = start(osprey, state)?;
+    let mut child = start(osprey, folder)?;
     if !wait(&mut child, LAST_RUN_MAX)? {
         // The problem to tell is the time, not whether this stop works.
         let _ = child.kill();
         return Err(format!("the last run took more than {} s", LAST_RUN_MAX.as_secs()));
     }
     let status = child.wait().map_err(|error| error.to_string())?;
-    let said = |ending: &str| fs::read_to_string(state.with_extension(ending)).unwrap_or_default();
     if !status.success() {
-        return Err(format!("the last run ended with {status}: {}", said("err")));
+        return Err(format!("the last run ended with {status}: {}", said(folder, "err")));
     }
-    verdict(&said("out"))?;
+    verdict(&said(folder, "out"))?;
     succeeded_once(osprey, state)
 }
 
-fn start(osprey: &Path, state: &Path) -> Result<Child, String> {
+fn start(osprey: &Path, folder: &Path) -> Result<Child, String> {
     let mut command = Command::new(osprey);
     command.args(["local", "run", "events/backlog.jsonl", "--output", "json", "--speed", SPEED, "--state"]);
-    command.arg(state).current_dir(osprey_tests::root()).stdin(Stdio::null());
+    command.arg(folder.join("state")).current_dir(osprey_tests::root()).stdin(Stdio::null());
     // Files, since nobody reads a pipe while waiting for a moment, and a full pipe stops the writer.
-    let file = |ending: &str| fs::File::create(state.with_extension(ending)).map_err(|error| error.to_string());
+    let file = |name: &str| fs::File::create(folder.join(name)).map_err(|error| error.to_string());
     let child = command.stdout(file("out")?).stderr(file("err")?).spawn();
     child.map_err(|error| format!("{} can't be started: {error}", osprey.display()))
 }
@@ -203,7 +116,7 @@ fn succeeded_once(osprey: &Path, state: &Path) -> Result<(), String> {
 }
 
 /// The answer of a command, as the list of its objects.
-fn ask(osprey: &Path, state: &Path, words: &[&str]) -> Result<Vec<Value>, String> {
+pub fn ask(osprey: &Path, state: &Path, words: &[&str]) -> Result<Vec<Value>, String> {
     let output = Command::new(osprey).args(words).args(["--output", "json", "--local"]).arg(state).output();
     let output = output.map_err(|error| error.to_string())?;
     if !output.status.success() {
