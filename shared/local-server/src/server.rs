@@ -14,7 +14,7 @@ use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{Notify, Semaphore, watch};
 
 use crate::failure::Failure;
 use crate::http::{Call, Reply};
@@ -29,6 +29,9 @@ pub const CONNECTIONS_MAX: usize = 256;
 const HEAD_BYTES_MAX: usize = 64 * 1024;
 /// How long the head of a request may take, and how long a connection may be idle.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long the first head of a connection may take: whoever only holds connections keeps no caller out for longer.
+/// A connection that has been used may be idle for longer, so that a client's pool isn't closed under a call.
+const FIRST_HEAD_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a body may take.
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long a connection may live; then it is closed after the call under way.
@@ -195,7 +198,10 @@ async fn accept(listener: TcpListener, service: Arc<Service>, mut stopped: watch
 
 async fn connection_of(stream: TcpStream, service: Arc<Service>, mut stopped: watch::Receiver<bool>) {
     let _ = stream.set_nodelay(true);
+    let asked = Arc::new(Notify::new());
+    let first = Arc::clone(&asked);
     let handler = service_fn(move |request| {
+        first.notify_one();
         let service = Arc::clone(&service);
         async move { Ok::<_, Infallible>(respond(request, service).await) }
     });
@@ -208,10 +214,18 @@ async fn connection_of(stream: TcpStream, service: Arc<Service>, mut stopped: wa
     tokio::select! {
         _ = connection.as_mut() => return,
         _ = stopped.changed() => {}
+        () = silent(&asked) => return,
         () = tokio::time::sleep(CONNECTION_LIFETIME) => {}
     }
     connection.as_mut().graceful_shutdown();
     let _ = tokio::time::timeout(LAST_CALL, connection).await;
+}
+
+/// Returns when no call has come in time; never when one has.
+async fn silent(asked: &Notify) {
+    if tokio::time::timeout(FIRST_HEAD_TIMEOUT, asked.notified()).await.is_ok() {
+        std::future::pending::<()>().await;
+    }
 }
 
 async fn respond(request: Request<Incoming>, service: Arc<Service>) -> Response<Full<Bytes>> {

@@ -152,6 +152,20 @@ fn more_connections_than_are_served_wait_their_turn() {
 }
 
 #[test]
+fn connections_that_ask_nothing_keep_nobody_out_for_long() {
+    let bench = Bench::new();
+    let mut idle: Vec<TcpStream> = (0..300).filter_map(|_| TcpStream::connect(bench.address).ok()).collect();
+    for stream in &mut idle {
+        stream.write_all(b"POST /v1/li").unwrap();
+    }
+    // The answer comes while all of them are still held at this end.
+    let began = std::time::Instant::now();
+    assert_eq!(bench.batch("listjobs", &json!({"jobQueue": QUEUE})), Ok(json!({"jobSummaryList": []})));
+    assert!(began.elapsed() < Duration::from_secs(25), "{:?}", began.elapsed());
+    drop(idle);
+}
+
+#[test]
 fn every_answer_has_a_number_of_its_own() {
     let bench = Bench::new();
     let ids: Vec<String> = (0..2)
