@@ -12,6 +12,7 @@ use osprey_pipeline::record::{self, Record};
 use osprey_pipeline::{dependents, dispatch, key, repository};
 use osprey_ports::{Expect, ReceivedMessage, StoreError, Write};
 use serde::Serialize;
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::door::{self, Door};
@@ -52,9 +53,28 @@ pub async fn job<P: Ports>(
     }
 }
 
-/// The digest that tells whether two messages hold the same request, whatever the order of its members.
+/// The digest that tells whether two messages hold the same request, whatever the order of its members, and whether
+/// what says nothing is left out or written as an empty list or object.
 fn payload(request: &SubmitJobRequest) -> String {
-    digest(&repository::json(request))
+    let mut value = serde_json::to_value(request).unwrap_or_default();
+    leave_out_empty(&mut value);
+    digest(&value.to_string())
+}
+
+/// Takes members out that are empty, from the inside out. Elements of lists stay, since their places count.
+fn leave_out_empty(value: &mut Value) {
+    match value {
+        Value::Object(members) => {
+            members.values_mut().for_each(leave_out_empty);
+            members.retain(|_, member| !is_empty(member));
+        }
+        Value::Array(list) => list.iter_mut().for_each(leave_out_empty),
+        _ => {}
+    }
+}
+
+fn is_empty(value: &Value) -> bool {
+    value.as_array().is_some_and(Vec::is_empty) || value.as_object().is_some_and(serde_json::Map::is_empty)
 }
 
 fn digest(text: &str) -> String {
@@ -232,6 +252,43 @@ pub async fn refuse<P: Ports>(
 
 /// The job's name in a body that is no valid request, to show it by.
 fn name_in(body: &str) -> String {
-    let value: Option<serde_json::Value> = serde_json::from_str(body).ok();
+    let value: Option<Value> = serde_json::from_str(body).ok();
     value.as_ref().and_then(|value| value.get("jobName")).and_then(|name| name.as_str()).unwrap_or("-").to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(body: &str) -> String {
+        payload(&serde_json::from_str(body).unwrap())
+    }
+
+    #[test]
+    fn what_is_empty_counts_as_left_out() {
+        let plain = of(r#"{"jobName":"a","jobDefinition":"b"}"#);
+        for members in [
+            r#""dependsOn":[]"#,
+            r#""dependsOn":null"#,
+            r#""tags":{}"#,
+            r#""parameters":{}"#,
+            r#""containerOverrides":{"command":[],"environment":[],"resourceRequirements":[]}"#,
+            r#""nodeOverrides":{"nodePropertyOverrides":[]}"#,
+        ] {
+            assert_eq!(of(&format!(r#"{{"jobDefinition":"b",{members},"jobName":"a"}}"#)), plain, "{members}");
+        }
+    }
+
+    #[test]
+    fn what_says_something_counts() {
+        let plain = of(r#"{"jobName":"a","jobDefinition":"b"}"#);
+        for members in [
+            r#""dependsOn":[{"jobId":"6ba7b810-9dad-41d1-80b4-00c04fd430c8"}]"#,
+            r#""tags":{"team":""}"#,
+            r#""containerOverrides":{"environment":[{}]}"#,
+            r#""retryStrategy":{"attempts":1}"#,
+        ] {
+            assert_ne!(of(&format!(r#"{{"jobName":"a","jobDefinition":"b",{members}}}"#)), plain, "{members}");
+        }
+    }
 }

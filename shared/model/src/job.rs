@@ -199,9 +199,23 @@ pub struct Counts {
     /// Second Batch jobs for one attempt that were stopped.
     #[serde(skip_serializing_if = "is_default")]
     pub duplicate_runs: u32,
-    /// GPU-seconds lost to failures.
+    /// GPU-milliseconds lost to failures.
     #[serde(skip_serializing_if = "is_default")]
-    pub wasted_gpu_seconds: u64,
+    pub wasted_gpu_ms: u64,
+}
+
+impl Counts {
+    /// GPU-seconds lost to failures, as people read them.
+    #[must_use]
+    pub fn wasted_gpu_seconds(&self) -> u64 {
+        whole_seconds(self.wasted_gpu_ms)
+    }
+}
+
+/// Milliseconds as seconds, rounded half up. Sums are made of milliseconds and rounded last, or many short attempts
+/// would count for nothing.
+fn whole_seconds(ms: u64) -> u64 {
+    ms / 1000 + u64::from(ms % 1000 >= 500)
 }
 
 /// Budgets spent.
@@ -304,10 +318,18 @@ pub struct Attempt {
     /// Attempts that Batch made inside this one, beyond the first.
     #[serde(default, skip_serializing_if = "is_default")]
     pub inner_retries: u32,
-    /// GPU-seconds it held.
-    pub gpu_seconds: u64,
+    /// GPU-milliseconds it held: GPUs × milliseconds.
+    pub gpu_ms: u64,
     /// What came after.
     pub then: String,
+}
+
+impl Attempt {
+    /// GPU-seconds it held, as people read them.
+    #[must_use]
+    pub fn gpu_seconds(&self) -> u64 {
+        whole_seconds(self.gpu_ms)
+    }
 }
 
 /// A broken invariant, found right before a write or right after a read.
@@ -384,6 +406,14 @@ mod tests {
                 assert!(!from.may_become(to), "{from:?} -> {to:?}");
             }
         }
+    }
+
+    #[test]
+    fn seconds_are_rounded_once_and_at_the_end() {
+        let shown = |ms| Counts { wasted_gpu_ms: ms, ..Counts::default() }.wasted_gpu_seconds();
+        assert_eq!([0, 499, 500, 1_499, 1_500].map(shown), [0, 0, 1, 1, 2]);
+        assert_eq!(shown(u64::MAX), u64::MAX / 1000 + 1);
+        assert_eq!(shown(3 * 400), 1, "three attempts of 0.4 s are one second, not none");
     }
 
     #[test]

@@ -104,6 +104,8 @@ pub enum ReasonCode {
     FailedDependency,
     /// A job that depends on itself.
     SelfDependency,
+    /// A job that names itself as its parent.
+    SelfParent,
     /// Jobs that wait for each other.
     DependencyCycle,
     // Ends.

@@ -282,12 +282,29 @@ async fn class<P: Ports>(ports: &P, id: &BatchJobId, detail: &JobDetail, job: &J
     if class != EndClass::ArrayChildFailed {
         return Ok(class);
     }
-    let children = ports.list_failed_children(id, CHILDREN_MAX).await.map_err(Failure::call("ListJobs of an array"))?;
+    let children = failed_children(ports, id, detail).await?;
     let details = ports.describe_jobs(&children).await.map_err(Failure::call("DescribeJobs"))?;
-    let classes: Vec<EndClass> = details.iter().map(|child| classify(child, stopped_by)).collect();
+    let failed = details.iter().filter(|child| child.status == BatchStatus::Failed);
+    let classes: Vec<EndClass> = failed.map(|child| classify(child, stopped_by)).collect();
     let failure = classes.iter().copied().find(|class| class.is_failure());
     let cancelled = classes.iter().copied().find(|class| *class == EndClass::Cancelled);
     Ok(cancelled.or(failure).or(classes.first().copied()).unwrap_or(EndClass::ExitCode))
+}
+
+/// The children to look at to classify an array: its failed ones as far as a list shows them. Lists lag; where one shows
+/// fewer than the array itself counts, the first children by index are looked at too.
+async fn failed_children<P: Ports>(ports: &P, id: &BatchJobId, detail: &JobDetail) -> Result<Vec<BatchJobId>, Failure> {
+    let listed = ports.list_failed_children(id, CHILDREN_MAX).await.map_err(Failure::call("ListJobs of an array"))?;
+    let array = detail.array_properties.as_ref();
+    let number = |count: Option<i64>| count.and_then(|count| usize::try_from(count).ok()).unwrap_or(0);
+    let counted = number(array.and_then(|array| array.status_summary.get(BatchStatus::Failed.as_str()).copied()));
+    if listed.len() >= counted.clamp(1, CHILDREN_MAX) {
+        return Ok(listed);
+    }
+    let size = number(array.and_then(|array| array.size));
+    let by_index = (0..size).map(|index| BatchJobId::new(format!("{id}:{index}")));
+    let unlisted: Vec<BatchJobId> = by_index.filter(|child| !listed.contains(child)).take(CHILDREN_MAX).collect();
+    Ok(listed.into_iter().chain(unlisted).take(CHILDREN_MAX).collect())
 }
 
 /// An attempt about to be closed.
@@ -323,7 +340,7 @@ impl Closing<'_> {
             checkpoints: self.wanted.checkpoints,
             retry: self.wanted.retry.as_ref(),
             memory_mib: self.job.memory_mib.unwrap_or(self.wanted.memory_mib),
-            gpu_seconds: self.gpu_seconds(),
+            gpu_ms: self.gpu_ms(),
             now: self.now,
         };
         after_end(&ended, ctx.policy.requeue())
@@ -371,14 +388,14 @@ impl Closing<'_> {
             reason: cut(&self.detail.reasons().join("; "), REASON_CHARS_MAX),
             exit_code: self.detail.exit_code(),
             inner_retries: u32::try_from(self.detail.attempts.len().saturating_sub(1)).unwrap_or(u32::MAX),
-            gpu_seconds: self.gpu_seconds(),
+            gpu_ms: self.gpu_ms(),
             then: then(&verdict.next).to_owned(),
         };
         repository::create(key::attempt(self.job.id, attempt.number), repository::json(&attempt))
     }
 
-    fn gpu_seconds(&self) -> u64 {
-        usage::gpu_seconds(self.job.gpus, self.started_at(), self.stopped_at())
+    fn gpu_ms(&self) -> u64 {
+        usage::gpu_ms(self.job.gpus, self.started_at(), self.stopped_at())
     }
 
     /// When it started; an attempt that never did has no length.

@@ -184,15 +184,9 @@ fn own_lineage(job: &Job) -> LineageFacts {
         preemptions: job.counts.preemptions,
         host_losses: job.counts.host_losses,
         retry_of_preempted: job.last_end == Some(osprey_model::end::EndClass::Preempted),
-        wasted_gpu_hours: hours(job.counts.wasted_gpu_seconds),
+        wasted_gpu_hours: usage::hours(job.counts.wasted_gpu_ms),
         ..LineageFacts::default()
     }
-}
-
-/// GPU-seconds as GPU-hours. Exact up to 2⁵³ seconds.
-#[expect(clippy::cast_precision_loss, reason = "285 million years of GPU time fit exactly")]
-fn hours(seconds: u64) -> f64 {
-    seconds as f64 / 3600.0
 }
 
 /// The job that `parent-job-id` names, by our id or by Batch's; `None` when nobody knows it.

@@ -14,7 +14,7 @@
 //! | `BATCH#id` | `JOB` | whose attempt a Batch job is |
 //! | `ACTION#message` | `OUTCOME` | what became of an action |
 //! | `DEAD#id` | `STATE`, `RECORD#nnn` | a dead letter, its message in chunks |
-//! | `USAGE#team` | `DAY#yyyy-mm-dd` | GPU-seconds of the day, by kind |
+//! | `USAGE#team` | `DAY#yyyy-mm-dd` | GPU-milliseconds of the day, by kind |
 
 use osprey_model::id::{BatchJobId, JobId, MessageId};
 use osprey_ports::{Index, IndexEntry, Key};

@@ -1,4 +1,7 @@
-//! What teams use: GPU-seconds of closed attempts, split by day in the transaction that closes the attempt.
+//! What teams use: GPU-milliseconds of closed attempts, split by day in the transaction that closes the attempt.
+//!
+//! Counters hold the milliseconds that Batch tells, so that a thousand jobs of half a second count for what they held.
+//! Whoever shows GPU-seconds rounds the sum, once.
 
 use std::collections::BTreeMap;
 
@@ -20,11 +23,20 @@ const DAYS_READ_MAX: usize = 8;
 /// Counters are dropped after so many days.
 const KEPT_DAYS: i64 = 400;
 
-/// GPU-seconds between two times: GPUs × whole seconds, at least 0.
+/// Counter of all GPU-milliseconds of a day.
+const ALL: &str = "gpu_ms";
+/// Counter of those that came to something.
+const USEFUL: &str = "useful_gpu_ms";
+/// Counter of those of failed attempts.
+const FAILED: &str = "failed_gpu_ms";
+/// Counter of those of attempts that were interrupted.
+const INTERRUPTED: &str = "interrupted_gpu_ms";
+
+/// GPU-milliseconds between two times: GPUs × milliseconds, at least 0.
 #[must_use]
-pub fn gpu_seconds(gpus: u32, from: i64, to: i64) -> u64 {
-    let seconds = u64::try_from(to.saturating_sub(from) / 1000).unwrap_or(0);
-    seconds.saturating_mul(u64::from(gpus))
+pub fn gpu_ms(gpus: u32, from: i64, to: i64) -> u64 {
+    let ms = u64::try_from(to.saturating_sub(from)).unwrap_or(0);
+    ms.saturating_mul(u64::from(gpus))
 }
 
 /// The writes that count an attempt for its team: one for each day that it touched.
@@ -33,24 +45,24 @@ pub fn writes(team: &str, gpus: u32, from: i64, to: i64, class: EndClass) -> Vec
     days(from, to)
         .into_iter()
         .filter_map(|(day, from, to)| {
-            let seconds = i64::try_from(gpu_seconds(gpus, from, to)).unwrap_or(i64::MAX);
-            (seconds > 0).then(|| Write::Add {
+            let ms = i64::try_from(gpu_ms(gpus, from, to)).unwrap_or(i64::MAX);
+            (ms > 0).then(|| Write::Add {
                 key: key::usage(team, &day),
-                amounts: BTreeMap::from([("gpu_seconds".to_owned(), seconds), (kind(class).to_owned(), seconds)]),
+                amounts: BTreeMap::from([(ALL.to_owned(), ms), (kind(class).to_owned(), ms)]),
                 expires_at: Timestamp::from_millisecond(to.saturating_add(KEPT_DAYS * DAY_MS)).ok(),
             })
         })
         .collect()
 }
 
-/// What the GPU-seconds of an attempt were.
+/// The counter of an attempt that ended so.
 fn kind(class: EndClass) -> &'static str {
     if class == EndClass::Succeeded {
-        "useful"
+        USEFUL
     } else if class.is_failure() {
-        "failed"
+        FAILED
     } else {
-        "interrupted"
+        INTERRUPTED
     }
 }
 
@@ -84,14 +96,14 @@ pub async fn team_facts<P: QueryItems + QueryIndex + Sync>(
     // One range instead of a read for each day: this is on the way of every submission.
     let (prefix, after) = (key::DAY.to_owned(), Some(day_key(WINDOW_DAYS).sort));
     let query = SortQuery { partition, prefix, after, limit: DAYS_READ_MAX };
-    let (mut today, mut all, mut failed) = (0, 0, 0);
+    let (mut today, mut all, mut failed) = (0_u64, 0_u64, 0_u64);
     for item in ports.query_items(&query).await?.items {
         let counts: BTreeMap<String, i64> = repository::read(&item)?;
-        let count = |name: &str| counts.get(name).copied().unwrap_or(0);
-        all += count("gpu_seconds");
-        failed += count("failed");
+        let count = |name: &str| counts.get(name).and_then(|ms| u64::try_from(*ms).ok()).unwrap_or(0);
+        all = all.saturating_add(count(ALL));
+        failed = failed.saturating_add(count(FAILED));
         if item.key.sort == today_sort {
-            today = count("gpu_seconds");
+            today = count(ALL);
         }
     }
     Ok(TeamFacts {
@@ -121,9 +133,11 @@ async fn gpus_running<P: QueryIndex + Sync>(ports: &P, team: &str) -> Result<u32
     Ok(gpus.fold(0, u32::saturating_add))
 }
 
-#[expect(clippy::cast_precision_loss, reason = "285 million years of GPU time fit exactly")]
-fn hours(seconds: i64) -> f64 {
-    seconds as f64 / 3600.0
+/// GPU-milliseconds as GPU-hours. Exact up to 2⁵³ milliseconds.
+#[expect(clippy::cast_precision_loss, reason = "285,000 years of GPU time fit exactly")]
+#[must_use]
+pub fn hours(ms: u64) -> f64 {
+    ms as f64 / 3_600_000.0
 }
 
 #[cfg(test)]
@@ -144,14 +158,25 @@ mod tests {
     #[test]
     fn an_attempt_that_never_started_counts_nothing() {
         assert_eq!(writes("search", 8, 5_000, 5_000, EndClass::HostLost), []);
-        assert_eq!(gpu_seconds(8, 9_000, 5_000), 0);
+        assert_eq!(gpu_ms(8, 9_000, 5_000), 0);
+    }
+
+    #[test]
+    fn a_short_attempt_counts_to_the_millisecond_on_both_sides_of_midnight() {
+        let counted = |write: &Write| match write {
+            Write::Add { amounts, .. } => amounts.get(ALL).copied().unwrap_or(0),
+            _ => 0,
+        };
+        let writes = writes("search", 8, DAY_MS - 300, DAY_MS + 450, EndClass::Succeeded);
+        assert_eq!(writes.iter().map(counted).collect::<Vec<_>>(), [2_400, 3_600]);
+        assert_eq!(gpu_ms(3, 0, 999), 2_997);
     }
 
     #[test]
     fn interruptions_are_neither_useful_nor_failed() {
-        assert_eq!(kind(EndClass::Preempted), "interrupted");
-        assert_eq!(kind(EndClass::HostLost), "interrupted");
-        assert_eq!(kind(EndClass::OutOfMemory), "failed");
-        assert_eq!(kind(EndClass::Cancelled), "interrupted");
+        assert_eq!(kind(EndClass::Preempted), INTERRUPTED);
+        assert_eq!(kind(EndClass::HostLost), INTERRUPTED);
+        assert_eq!(kind(EndClass::OutOfMemory), FAILED);
+        assert_eq!(kind(EndClass::Cancelled), INTERRUPTED);
     }
 }

@@ -46,6 +46,8 @@ pub struct BatchJob {
     pub created_at: i64,
     /// ListJobs shows it from then on.
     pub listed_at: i64,
+    /// So long after its end ListJobs shows a child among those that failed.
+    pub list_lag_ms: i64,
     /// The job itself.
     pub whole: Unit,
     /// Children of an array.
@@ -154,6 +156,15 @@ impl BatchJob {
         part.and_then(|child| self.children.get(child)).unwrap_or(&self.whole)
     }
 
+    /// Indexes of children that failed, as far as ListJobs shows them.
+    pub fn failed_children_listed(&self, now: i64) -> impl Iterator<Item = usize> {
+        let shown = move |child: &Unit| {
+            let shown_at = child.stopped_at.map(|at| at.saturating_add(self.list_lag_ms));
+            child.status == BatchStatus::Failed && shown_at.is_some_and(|at| at <= now)
+        };
+        self.children.iter().enumerate().filter(move |(_, child)| shown(child)).map(|(index, _)| index)
+    }
+
     fn unit_mut(&mut self, part: Option<usize>) -> &mut Unit {
         match part {
             Some(child) if child < self.children.len() => self.children.get_mut(child).unwrap_or(&mut self.whole),
@@ -201,6 +212,7 @@ impl Batch {
             signed_at: wanted.signed_at,
             created_at: now,
             listed_at: now.saturating_add(wanted.hidden_ms),
+            list_lag_ms: wanted.hidden_ms,
             whole: Unit::new(wanted.step),
             children: (0..wanted.children).map(child).collect(),
             stops: Vec::new(),

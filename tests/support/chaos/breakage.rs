@@ -56,13 +56,15 @@ pub enum Breakage {
     SendNothing,
     /// Jobs are not put into the listing.
     HideJobs,
+    /// How deep a job's lineage is isn't kept.
+    ForgetDepth,
     /// Every read of a job shows what it was a moment ago, and writes have no conditions.
     StaleReads,
 }
 
 impl Breakage {
     /// Every breakage with its name, and the seeds within which it must be caught.
-    pub const ALL: [(Self, &'static str, u64); 26] = [
+    pub const ALL: [(Self, &'static str, u64); 27] = [
         (Self::DropTheClaim, "drop-the-claim", 50),
         (Self::TrustArrivalOrder, "trust-arrival-order", 50),
         (Self::Overwrite, "overwrite", 200),
@@ -88,6 +90,7 @@ impl Breakage {
         (Self::TellNobody, "tell-nobody", 20),
         (Self::SendNothing, "send-nothing", 500),
         (Self::HideJobs, "hide-jobs", 10),
+        (Self::ForgetDepth, "forget-depth", 50),
         (Self::StaleReads, "stale-reads", 50),
     ];
 

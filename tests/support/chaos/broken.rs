@@ -3,7 +3,7 @@
 use osprey_ports::{Expect, Item, Write};
 
 use super::breakage::Breakage;
-use super::observer::text;
+use super::observer::{number, text};
 use super::store::key_of;
 use super::world::World;
 
@@ -21,6 +21,7 @@ impl World {
             Breakage::CountNever => Some(without(writes, |write| matches!(write, Write::Add { .. }))),
             Breakage::ForgetToLook => Some(writes.iter().map(hidden_while_waiting).collect()),
             Breakage::HideJobs => Some(writes.iter().map(unlisted).collect()),
+            Breakage::ForgetDepth => Some(writes.iter().map(shallow).collect()),
             _ => None,
         }
     }
@@ -85,6 +86,17 @@ fn unlisted(write: &Write) -> Write {
         && let Write::Put { item, .. } = &mut write
     {
         item.indexes.retain(|entry| entry.index != osprey_ports::Index::Listing);
+    }
+    write
+}
+
+fn shallow(write: &Write) -> Write {
+    let mut write = write.clone();
+    if let Write::Put { item, .. } = &mut write
+        && is_state(item)
+        && let Some(depth) = number(&item.body, "depth")
+    {
+        item.body = item.body.replace(&format!("\"depth\":{depth}"), "\"depth\":0");
     }
     write
 }

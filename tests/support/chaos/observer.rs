@@ -36,11 +36,11 @@ pub struct Edge {
 
 /// A change that somebody may want to react to.
 #[derive(Clone, Debug)]
-pub struct Moment {
-    /// The job.
-    pub job: String,
-    /// Its new state.
-    pub state: String,
+pub enum Moment {
+    /// A job is in a new state.
+    Job(String, String),
+    /// A dead letter was written.
+    Letter(String),
 }
 
 /// What was seen of all jobs and dead letters.
@@ -98,7 +98,7 @@ impl Observer {
             } else {
                 self.under_way.remove(letter);
             }
-            return None;
+            return Some(Moment::Letter(letter.to_owned()));
         }
         let job = item.key.partition.strip_prefix("JOB#")?;
         let to = text(&item.body, "state").unwrap_or_default();
@@ -117,7 +117,7 @@ impl Observer {
         let broken = broken(job, &edge, before);
         track.edges.push(edge);
         self.violation = self.violation.take().or(broken);
-        Some(Moment { job: job.to_owned(), state: to.to_owned() })
+        Some(Moment::Job(job.to_owned(), to.to_owned()))
     }
 }
 

@@ -1,5 +1,6 @@
 //! People: what they ask for, often at the worst moment.
 
+use super::observer::Moment;
 use super::scenario::{Draft, Truth};
 use super::world::World;
 
@@ -16,11 +17,18 @@ pub fn act(world: &mut World) {
     }
     let jobs: Vec<String> = world.observer.jobs.keys().cloned().collect();
     let Some(job) = world.streams.people.pick(&jobs).cloned() else { return };
-    meddle(world, &job);
+    on_job(world, &job);
 }
 
-/// A person does something to a job.
-pub fn meddle(world: &mut World, job: &str) {
+/// A person does something to what has just changed.
+pub fn meddle(world: &mut World, moment: &Moment) {
+    match moment {
+        Moment::Job(job, _) => on_job(world, job),
+        Moment::Letter(letter) => on_letter(world, letter),
+    }
+}
+
+fn on_job(world: &mut World, job: &str) {
     let verbs = ["CancelJob", "RequeueJob", "HoldJob", "ReleaseJob"];
     let state = world.observer.jobs.get(job).map(|track| track.state.clone()).unwrap_or_default();
     let likely = match state.as_str() {
@@ -43,9 +51,13 @@ pub fn meddle(world: &mut World, job: &str) {
 fn letter(world: &mut World) -> bool {
     let letters: Vec<String> = world.observer.deaths.keys().cloned().collect();
     let Some(letter) = world.streams.people.pick(&letters).cloned() else { return false };
+    on_letter(world, &letter);
+    true
+}
+
+fn on_letter(world: &mut World, letter: &str) {
     let verb = if world.streams.people.chance(700_000) { "RedriveDeadLetter" } else { "DiscardDeadLetter" };
     send(world, format!(r#"{{"action":"{verb}","deadLetterId":"{letter}"}}"#));
-    true
 }
 
 /// A job that depends on a job of Batch, which may be one of ours.
@@ -55,10 +67,18 @@ fn depend_on_batch(world: &mut World) -> bool {
     let script = world.scripts.len();
     world.scripts.push(super::script::Script { steps: Vec::new(), refused_by_batch: false });
     let body = format!(
-        r#"{{"jobName":"after-{script}","jobDefinition":"train","tags":{{"script":"{script}","team":"search"}},"dependsOn":[{{"jobId":"{parent}"}}]}}"#
+        r#"{{"jobName":"after-{script}","jobDefinition":"train","tags":{{"script":"{script}","team":"search","parent-job-id":"{parent}"}},"dependsOn":[{{"jobId":"{parent}"}}]}}"#
     );
-    let truth =
-        Truth::Job { script, chosen: None, parents: vec![parent], variant: 0, retries: None, team: "search", gpus: 0 };
+    let truth = Truth::Job {
+        script,
+        chosen: None,
+        parents: vec![parent.clone()],
+        lineage: Some(parent),
+        variant: 0,
+        retries: None,
+        team: "search",
+        gpus: 0,
+    };
     world.send(Draft { at_ms: world.now - world.start, body, sender: OPERATOR, truth });
     true
 }

@@ -289,9 +289,8 @@ impl ListChildren for Ports {
     async fn list_failed_children(&self, parent: &BatchJobId, limit: usize) -> Result<Vec<BatchJobId>, CallError> {
         let list = |world: &mut World| {
             let found = world.batch.find(parent.as_str()).and_then(|(at, _)| world.batch.jobs.get(at));
-            let children = found.into_iter().flat_map(|job| job.children.iter().enumerate());
-            let failed = children.filter(|(_, child)| child.told.as_ref().is_some_and(|told| !told.succeeded));
-            failed.take(limit).map(|(index, _)| BatchJobId::new(format!("{parent}:{index}"))).collect()
+            let failed = found.into_iter().flat_map(|job| job.failed_children_listed(world.now));
+            failed.take(limit).map(|index| BatchJobId::new(format!("{parent}:{index}"))).collect()
         };
         Ok(self.call("ListJobs of an array", list).await?)
     }

@@ -359,7 +359,7 @@ impl World {
                 self.follow(effects);
             }
             Happening::Person => people::act(self),
-            Happening::Meddle(job) => people::meddle(self, &job),
+            Happening::Meddle(moment) => people::meddle(self, &moment),
             Happening::Resume(_) | Happening::Poll(_) | Happening::Watch | Happening::Policy(_) | Happening::Calm => {}
         }
     }

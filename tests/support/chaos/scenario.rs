@@ -14,6 +14,8 @@ pub enum Truth {
         chosen: Option<String>,
         /// Ids in `dependsOn`.
         parents: Vec<String>,
+        /// The id in `parent-job-id`.
+        lineage: Option<String>,
         /// Tells the request and its sender from others with the same id.
         variant: u32,
         /// Retries after failures that its own strategy allows.
@@ -63,6 +65,7 @@ const TEAMS: [&str; 2] = ["search", "vision"];
 struct Job {
     chosen: Option<String>,
     parents: Vec<String>,
+    lineage: Option<String>,
     script: usize,
     team: usize,
     gpus: i64,
@@ -89,6 +92,8 @@ impl Scenario {
             odd: *random.pick(&[0, 30_000, 100_000]).unwrap_or(&0),
             circles: *random.pick(&[0, 0, 100_000, 300_000]).unwrap_or(&0),
             until: *random.pick(&[60_000, 1_800_000, PHASE_MS - 600_000]).unwrap_or(&60_000),
+            seed,
+            lineage: *Random::fork(seed, "lineage").pick(&[0, 0, 300_000]).unwrap_or(&0),
         };
         for at in 0..ids.len() {
             if random.chance(shape.circles) {
@@ -136,7 +141,7 @@ impl Scenario {
         let draft = match random.below(4) {
             0 => job.draft(near, 1 - sender, 1),
             1 => Job { name: format!("{}-other", job.name), ..job.clone_parts() }.draft(near, sender, 2),
-            _ => job.draft(near, sender, 0),
+            _ => job.again(near, sender),
         };
         self.drafts.push(draft);
     }
@@ -168,6 +173,8 @@ struct Shape {
     odd: u32,
     circles: u32,
     until: i64,
+    seed: u64,
+    lineage: u32,
 }
 
 impl Job {
@@ -179,6 +186,7 @@ impl Job {
         }
         let names = random.pick(&["train", "serve", "sweep"]).copied().unwrap_or("train");
         Self {
+            lineage: lineage(ids, at, shape, script, chosen.as_deref()),
             chosen,
             parents,
             script,
@@ -195,7 +203,22 @@ impl Job {
     }
 
     fn clone_parts(&self) -> Self {
-        Self { chosen: self.chosen.clone(), parents: self.parents.clone(), name: self.name.clone(), ..*self }
+        Self {
+            chosen: self.chosen.clone(),
+            parents: self.parents.clone(),
+            lineage: self.lineage.clone(),
+            name: self.name.clone(),
+            ..*self
+        }
+    }
+
+    /// The same request once more, at times in other words.
+    fn again(&self, at_ms: i64, sender: usize) -> Draft {
+        let mut draft = self.draft(at_ms, sender, 0);
+        if self.parents.is_empty() && self.script % 2 == 1 {
+            draft.body = draft.body.replacen('{', r#"{"dependsOn":[],"#, 1);
+        }
+        draft
     }
 
     fn draft(&self, at_ms: i64, sender: usize, variant: u32) -> Draft {
@@ -203,6 +226,7 @@ impl Job {
             script: self.script,
             chosen: self.chosen.clone(),
             parents: self.parents.clone(),
+            lineage: self.lineage.clone(),
             variant,
             retries: self.retries,
             team: TEAMS.get(self.team).copied().unwrap_or_default(),
@@ -215,6 +239,7 @@ impl Job {
         let mut tags = vec![format!(r#""script":"{}""#, self.script)];
         tags.push(format!(r#""team":"{}""#, TEAMS.get(self.team).copied().unwrap_or_default()));
         tags.extend(self.chosen.as_ref().map(|id| format!(r#""osprey:job-id":"{id}""#)));
+        tags.extend(self.lineage.as_ref().map(|id| format!(r#""parent-job-id":"{id}""#)));
         if self.preemptible {
             tags.push(r#""preemptible":"true","checkpoint-interval":"5m""#.to_owned());
         }
@@ -252,6 +277,17 @@ fn parent(random: &mut Random, ids: &[String], at: usize) -> String {
     }
     let near = (at + ids.len() + random.index(9)).saturating_sub(6) % ids.len().max(1);
     ids.get(near).filter(|_| near != at).cloned().unwrap_or_else(|| uuid(random))
+}
+
+/// The job that a job names as its parent, if it names one: another of the run, which may name it in turn; at times
+/// itself. Drawn from a stream of its own, so that seeds without lineage are what they were before there was any.
+fn lineage(ids: &[String], at: usize, shape: &Shape, script: usize, chosen: Option<&str>) -> Option<String> {
+    let mut random = Random::fork(shape.seed ^ (script as u64) << 32, "lineage of a job");
+    if !random.chance(shape.lineage) {
+        return None;
+    }
+    let itself = chosen.filter(|_| random.chance(50_000)).map(str::to_owned);
+    Some(itself.unwrap_or_else(|| parent(&mut random, ids, at)))
 }
 
 fn uuid(random: &mut Random) -> String {

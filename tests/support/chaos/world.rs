@@ -12,7 +12,7 @@ use super::breakage::Breakage;
 use super::detail;
 use super::faults::Faults;
 use super::journal::Journal;
-use super::observer::Observer;
+use super::observer::{Moment, Observer};
 use super::queues::{Queues, Stored};
 use super::random::Random;
 use super::scenario::{Draft, Scenario};
@@ -51,8 +51,8 @@ pub enum Happening {
     Policy(usize),
     /// A person does something to some job.
     Person,
-    /// A person does something to this job.
-    Meddle(String),
+    /// A person does something to what has just changed.
+    Meddle(Moment),
     /// Faults stop.
     Calm,
 }
@@ -290,12 +290,14 @@ impl World {
 
     fn observed(&mut self, writes: &[Write]) {
         for moment in self.observer.see(writes, self.now) {
-            self.tell(|| format!("  job {} is {}", moment.job, moment.state));
-            if moment.state == "claimed" {
-                self.parents_of_claimed(&moment.job);
+            if let Moment::Job(job, state) = &moment {
+                self.tell(|| format!("  job {job} is {state}"));
+                if state == "claimed" {
+                    self.parents_of_claimed(job);
+                }
             }
             if self.streams.people.chance(self.faults.meddling) {
-                self.later(self.now, Happening::Meddle(moment.job));
+                self.later(self.now, Happening::Meddle(moment));
             }
         }
     }

@@ -31,7 +31,7 @@ pub fn record(story: &Story) -> Value {
             "failures": job.counts.failures,
             "preemptions": job.counts.preemptions,
             "host_losses": job.counts.host_losses,
-            "wasted_gpu_seconds": job.counts.wasted_gpu_seconds,
+            "wasted_gpu_seconds": job.counts.wasted_gpu_seconds(),
         },
         "budget": { "failures": job.budget.failures, "interruptions": job.budget.interruptions },
         "memory_mib": job.memory_mib,
@@ -112,7 +112,7 @@ fn attempt(attempt: &Attempt, story: &Story) -> Value {
         "end_class": attempt.end_class,
         "reason": attempt.reason,
         "exit_code": attempt.exit_code,
-        "gpu_seconds": attempt.gpu_seconds,
+        "gpu_seconds": attempt.gpu_seconds(),
         "then": attempt.then,
         "log": story.log(&attempt.batch_job_id),
     })

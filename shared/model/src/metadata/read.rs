@@ -9,6 +9,7 @@ use super::{Metadata, Sla};
 use crate::definition::JobDefinition;
 use crate::id::JobId;
 use crate::limits::METADATA_CHARACTERS_MAX;
+use crate::message::tags::chosen_job_id;
 use crate::message::words::quote;
 use crate::reason::{ReasonCode, Refusal};
 use crate::request::SubmitJobRequest;
@@ -22,7 +23,8 @@ impl Metadata {
     ///
     /// # Errors
     /// Every key that can't be read ([`ReasonCode::InvalidMetadata`]), or that one source gives twice with different
-    /// meanings ([`ReasonCode::AmbiguousMetadata`]), in the order of the keys.
+    /// meanings ([`ReasonCode::AmbiguousMetadata`]), in the order of the keys; and a job that names itself as its parent
+    /// ([`ReasonCode::SelfParent`]).
     pub fn read(
         request: &SubmitJobRequest,
         definition: Option<&JobDefinition>,
@@ -41,6 +43,7 @@ impl Metadata {
                 Err(refusal) => refusals.push(refusal),
             }
         }
+        refusals.extend(metadata.parent_is_itself(request));
         metadata.cap_by_timeout(request, definition);
         if refusals.is_empty() { Ok((metadata, warnings)) } else { Err(refusals) }
     }
@@ -70,6 +73,17 @@ impl Metadata {
                 message.push_str(&cause);
             }
             Refusal::new(ReasonCode::InvalidMetadata, message)
+        })
+    }
+
+    /// Only an id that the sender chose can be named before the job is there.
+    fn parent_is_itself(&self, request: &SubmitJobRequest) -> Option<Refusal> {
+        let given = self.parent_job_id.as_deref()?;
+        let whole = given.split(':').next().and_then(JobId::parse)?;
+        let own = chosen_job_id(request).ok()??;
+        (whole == own).then(|| {
+            let message = format!("`parent-job-id` names the job itself ({}); leave it out", quote(given));
+            Refusal::new(ReasonCode::SelfParent, message)
         })
     }
 

@@ -268,3 +268,19 @@ proptest::proptest! {
         }
     }
 }
+
+#[test]
+fn a_job_that_is_its_own_parent_is_refused() {
+    let own = "6ba7b810-9dad-41d1-80b4-00c04fd430c8";
+    let upper = own.to_uppercase();
+    for parent in [own, upper.as_str(), "6ba7b810-9dad-41d1-80b4-00c04fd430c8:3"] {
+        let given = parent.to_lowercase();
+        assert_eq!(
+            refused(json!({"tags": {"osprey:job-id": own, "parent-job-id": parent}})),
+            [format!("`parent-job-id` names the job itself (`{given}`); leave it out (SelfParent)")]
+        );
+    }
+    let other = read(json!({"tags": {"osprey:job-id": "00000000-0000-4000-8000-000000000001", "parent-job-id": own}}));
+    assert_eq!(other.parent_job_id.as_deref(), Some(own));
+    assert_eq!(read(json!({"tags": {"parent-job-id": own}})).parent_job_id.as_deref(), Some(own));
+}

@@ -34,8 +34,8 @@ pub struct Ended<'a> {
     pub retry: Option<&'a RetryStrategy>,
     /// Memory of the attempt in MiB.
     pub memory_mib: u64,
-    /// GPU-seconds that the attempt held.
-    pub gpu_seconds: u64,
+    /// GPU-milliseconds that the attempt held.
+    pub gpu_ms: u64,
     /// Milliseconds since 1970.
     pub now: i64,
 }
@@ -93,7 +93,7 @@ fn count(ended: &Ended<'_>) -> Counts {
         EndClass::Preempted => counts.preemptions += 1,
         class if class.is_failure() => {
             counts.failures += 1;
-            counts.wasted_gpu_seconds += ended.gpu_seconds;
+            counts.wasted_gpu_ms = counts.wasted_gpu_ms.saturating_add(ended.gpu_ms);
         }
         _ => {}
     }

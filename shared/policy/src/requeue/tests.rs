@@ -46,7 +46,7 @@ fn ended(job: &Job, class: EndClass) -> Ended<'_> {
         checkpoints: false,
         retry: None,
         memory_mib: 1000,
-        gpu_seconds: 80,
+        gpu_ms: 80_500,
         now: 1_000_000,
     }
 }
@@ -80,7 +80,7 @@ fn failures_back_off_and_then_die_saying_which_budget_ran_out() {
             "failed 4 times where 3 retries are allowed: Essential container in task exited (exit code 1)"
         ))
     );
-    assert_eq!(verdict.counts.wasted_gpu_seconds, 320);
+    assert_eq!(verdict.counts.wasted_gpu_ms, 322_000);
 }
 
 /// E15: a preemption or a lost host never adds to the failures.

@@ -16,7 +16,7 @@ const FAILURES: [&str; 5] = ["out_of_memory", "start_failure_permanent", "timeou
 const INTERRUPTIONS: [&str; 4] = ["host_lost", "preempted", "start_failure_transient", "capacity"];
 const DAY_MS: i64 = 86_400_000;
 
-/// GPU-seconds by team, day and kind.
+/// GPU-milliseconds by team, day and kind.
 type Usage = BTreeMap<(String, String, String), i64>;
 
 /// One run as Batch's log has it.
@@ -90,22 +90,22 @@ fn replay(job: &BatchJob, attempt: u64, row: &Value) -> Run {
     Run { attempt, class: told.map_or("unknown", |told| told.class), from: from.unwrap_or(to), to }
 }
 
-fn seconds(gpus: i64, from: i64, to: i64) -> i64 {
-    (to - from).max(0) / 1000 * gpus
+fn gpu_ms(gpus: i64, from: i64, to: i64) -> i64 {
+    (to - from).max(0) * gpus
 }
 
 fn use_up(usage: &mut Usage, team: &str, gpus: i64, run: &Run) {
     let kind = match run.class {
-        "succeeded" => "useful",
-        class if FAILURES.contains(&class) => "failed",
-        _ => "interrupted",
+        "succeeded" => "useful_gpu_ms",
+        class if FAILURES.contains(&class) => "failed_gpu_ms",
+        _ => "interrupted_gpu_ms",
     };
     let mut from = run.from;
     while from < run.to {
         let to = ((from / DAY_MS + 1) * DAY_MS).min(run.to);
         let day = day_of(from);
-        for name in ["gpu_seconds", kind] {
-            *usage.entry((team.to_owned(), day.clone(), name.to_owned())).or_insert(0) += seconds(gpus, from, to);
+        for name in ["gpu_ms", kind] {
+            *usage.entry((team.to_owned(), day.clone(), name.to_owned())).or_insert(0) += gpu_ms(gpus, from, to);
         }
         from = to;
     }
@@ -120,7 +120,7 @@ fn counts(world: &World, table: &Table, id: &str, job: &Value, gpus: i64, runs: 
     let of = |classes: &[&str]| runs.iter().filter(|run| classes.contains(&run.class)).count() as u64;
     let edges = world.observer.jobs.get(id).map(|track| track.edges.as_slice()).unwrap_or_default();
     let back = |edge: &&Edge| matches!(edge.to.as_str(), "queued" | "waiting") && is_return(edge);
-    let wasted = runs.iter().filter(|run| FAILURES.contains(&run.class)).map(|run| seconds(gpus, run.from, run.to));
+    let wasted = runs.iter().filter(|run| FAILURES.contains(&run.class)).map(|run| gpu_ms(gpus, run.from, run.to));
     let extras = table.extras.values().filter(|(owner, _)| owner == id).count() as u64;
     let want = [
         ("failures", of(&FAILURES)),
@@ -128,7 +128,7 @@ fn counts(world: &World, table: &Table, id: &str, job: &Value, gpus: i64, runs: 
         ("host_losses", of(&["host_lost"])),
         ("requeues", edges.iter().filter(back).count() as u64),
         ("duplicate_runs", extras),
-        ("wasted_gpu_seconds", wasted.sum::<i64>().unsigned_abs()),
+        ("wasted_gpu_ms", wasted.sum::<i64>().unsigned_abs()),
     ];
     let counts = job.get("counts").cloned().unwrap_or_default();
     match want.into_iter().find(|(name, want)| number(&counts, name) != *want) {

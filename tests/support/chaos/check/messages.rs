@@ -77,10 +77,14 @@ fn fits(world: &World, sent: &Sent, place: &Place) -> Result<(), String> {
     Err(format!("message {} ({:?}) ended in the wrong place: {place:?}", sent.id, sent.draft.truth))
 }
 
-/// A job may be refused for what it depends on, or for an id that somebody used before; else it was let in.
+/// A job may be refused for what it depends on, or for an id that somebody used before, and must be when it is its own
+/// parent; else it was let in.
 fn job_fits(world: &World, sent: &Sent, id: &str, state: &str) -> bool {
-    let Truth::Job { chosen, parents, .. } = &sent.draft.truth else { return false };
+    let Truth::Job { chosen, parents, lineage, .. } = &sent.draft.truth else { return false };
     let own = chosen.as_deref() == Some(id);
+    if chosen.is_some() && chosen == lineage {
+        return state == "refused";
+    }
     if state != "refused" {
         return chosen.is_none() || own;
     }
@@ -109,8 +113,13 @@ fn is_same(a: &Sent, b: &Sent) -> bool {
     }
 }
 
-/// The truth of the message that a job came with.
-pub fn truth_of<'a>(world: &'a World, job: &Value) -> Option<&'a Truth> {
+/// The message that a job came with.
+pub fn sent_of<'a>(world: &'a World, job: &Value) -> Option<&'a Sent> {
     let message = job.get("message").and_then(Value::as_str)?;
-    world.sent.iter().find(|sent| sent.id.as_str() == message).map(|sent| &sent.draft.truth)
+    world.sent.iter().find(|sent| sent.id.as_str() == message)
+}
+
+/// What is true of it.
+pub fn truth_of<'a>(world: &'a World, job: &Value) -> Option<&'a Truth> {
+    sent_of(world, job).map(|sent| &sent.draft.truth)
 }

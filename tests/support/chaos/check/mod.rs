@@ -3,6 +3,7 @@
 
 pub mod counters;
 pub mod letters;
+pub mod lineage;
 pub mod messages;
 pub mod order;
 pub mod runs;
@@ -26,6 +27,7 @@ pub fn all(finished: &Finished) -> Result<(), String> {
     runs::check(world, &table)?;
     order::check(world)?;
     counters::check(world, &table)?;
+    lineage::check(world, &table)?;
     letters::check(world, &table)
 }
 

@@ -16,7 +16,7 @@ pub fn claimed(world: &World, job: &str) -> Option<String> {
 }
 
 /// The job that an id in `dependsOn` stands for.
-fn owner(world: &World, id: &str) -> String {
+pub fn owner(world: &World, id: &str) -> String {
     let of_batch = world.batch.find(id).and_then(|(at, _)| world.batch.jobs.get(at));
     of_batch.map_or(id, |job| job.owner.as_str()).to_owned()
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::super::batch::BatchJob;
-use super::super::faults::{ACT_BOUND_MS, LIST_LAG_BOUND_MS};
+use super::super::faults::{ACT_BOUND_MS, LIST_LAG_BOUND_MS, SKEW_MS_MAX};
 use super::super::world::World;
 use super::table::{Table, text};
 
@@ -53,6 +53,9 @@ fn recorded(job: &BatchJob, table: &Table) -> Result<(), String> {
             if stopped && job.stops.is_empty() {
                 return Err(format!("Batch job {} is recorded as stopped, and nobody asked Batch for it", job.id));
             }
+            if job.stops.is_empty() && lived_on(job, row) {
+                return Err(format!("Batch job {} was found to be a second one, and nobody stopped it", job.id));
+            }
             Ok(())
         }
         Some(_) => Err(format!("Batch job {} is recorded as a second one of another job", job.id)),
@@ -61,6 +64,12 @@ fn recorded(job: &BatchJob, table: &Table) -> Result<(), String> {
             Err(format!("Batch job {} of attempt {} of job {} is recorded nowhere", job.id, job.attempt, job.owner))
         }
     }
+}
+
+/// Whether a second Batch job was still alive when it was found, by a clock that may be off.
+fn lived_on(job: &BatchJob, row: &serde_json::Value) -> bool {
+    let found_at = row.get("found_at").and_then(serde_json::Value::as_i64).unwrap_or(0);
+    job.whole.stopped_at.is_none_or(|at| at > found_at + SKEW_MS_MAX)
 }
 
 /// Every run that was recorded is closed, once, with its own Batch job.

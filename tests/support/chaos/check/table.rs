@@ -23,7 +23,7 @@ pub struct Table {
     pub actions: BTreeSet<String>,
     /// Dead letters, and whether each is listed.
     pub letters: BTreeMap<String, (Value, bool)>,
-    /// GPU-seconds by team, day and kind.
+    /// GPU-milliseconds by team, day and kind.
     pub usage: BTreeMap<(String, String, String), i64>,
     /// Jobs whose message is kept.
     pub records: BTreeSet<String>,
