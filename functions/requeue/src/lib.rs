@@ -43,19 +43,10 @@ async fn one<P: Ports>(ctx: &Context<'_>, ports: &P, message: &ReceivedMessage) 
 }
 
 async fn step<P: Ports>(ctx: &Context<'_>, ports: &P, message: &ReceivedMessage) -> Result<(), Failure> {
-    let kind: Kind = match serde_json::from_str(&message.body) {
-        Ok(kind) => kind,
-        Err(fault) => return keep(ports, message, ReasonCode::NotJson, &format!("not an event: {fault}")).await,
-    };
-    if kind.detail_type != JOB_STATE_CHANGE {
-        tracing::info!(detail_type = kind.detail_type, "an event of another kind was passed over.");
-        return Ok(());
-    }
-    let event: BatchEvent = match serde_json::from_str(&message.body) {
-        Ok(event) => event,
-        Err(fault) => {
-            return keep(ports, message, ReasonCode::WrongType, &format!("not a job state change: {fault}")).await;
-        }
+    let event = match read(&message.body) {
+        Ok(Some(event)) => event,
+        Ok(None) => return Ok(()),
+        Err((code, sentence)) => return keep(ports, message, code, &sentence).await,
     };
     let applied = apply::apply(ctx, ports, &event.detail, Source::Event).await?;
     if applied != Applied::Nothing {
@@ -63,6 +54,23 @@ async fn step<P: Ports>(ctx: &Context<'_>, ports: &P, message: &ReceivedMessage)
         tracing::debug!(batch_job_id, status, ?applied, "an event was applied.");
     }
     Ok(())
+}
+
+/// Reads an event; `None` for one of another kind, which is passed over.
+fn read(body: &str) -> Result<Option<BatchEvent>, (ReasonCode, String)> {
+    let event = serde_json::from_str::<BatchEvent>(body);
+    let detail_type = match &event {
+        Ok(event) => event.detail_type.clone(),
+        Err(_) => {
+            let kind = serde_json::from_str::<Kind>(body);
+            kind.map_err(|fault| (ReasonCode::NotJson, format!("not an event: {fault}")))?.detail_type
+        }
+    };
+    if detail_type != JOB_STATE_CHANGE {
+        tracing::info!(detail_type, "an event of another kind was passed over.");
+        return Ok(None);
+    }
+    event.map(Some).map_err(|fault| (ReasonCode::WrongType, format!("not a job state change: {fault}")))
 }
 
 /// The kind of an event, before anything else is expected of it.

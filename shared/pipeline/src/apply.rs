@@ -215,7 +215,8 @@ async fn heard<P: Ports>(
     }
 }
 
-/// What is read of the request to judge an end.
+/// What is read of the request to judge an end; nothing for a success, which needs no judgement.
+#[derive(Default)]
 struct Wanted {
     retry: Option<RetryStrategy>,
     checkpoints: bool,
@@ -234,8 +235,8 @@ async fn close<P: Ports>(
     if loaded.job.run.as_ref().is_none_or(|run| run.id != *id) {
         return Ok(Applied::Nothing);
     }
-    let wanted = wanted(ports, job).await?;
     let class = class(ports, id, detail, &loaded.job).await?;
+    let wanted = if class == EndClass::Succeeded { Wanted::default() } else { wanted(ports, job).await? };
     let now = ports.now().as_millisecond();
     let changed = repository::change(ports, ctx.settings, job, |job| {
         let run = job.run.as_ref().filter(|run| run.id == *id)?;

@@ -8,7 +8,7 @@
 use osprey_model::decision::Decision;
 use osprey_model::id::{BatchJobId, JobId};
 use osprey_model::job::{Claim, End, Job, JobState, Run};
-use osprey_model::message::{self, Message};
+use osprey_model::message;
 use osprey_model::pool::PoolMode;
 use osprey_model::reason::{ReasonCode, Refusal};
 use osprey_model::request::SubmitJobRequest;
@@ -78,13 +78,10 @@ pub async fn dispatch<P: Ports>(ctx: &Context<'_>, ports: &P, id: JobId) -> Resu
 /// # Errors
 /// When the record holds none, which only a fault of ours can bring about.
 pub fn request_of(record: &Record, id: JobId) -> Result<SubmitJobRequest, Failure> {
-    match message::parse(&record.body) {
-        Ok(Message::Submit(request)) => Ok(*request),
-        Ok(Message::Action(_)) | Err(_) => Err(Failure::Corrupt {
-            item: format!("{} / {}000", key::job_partition(id), key::RECORD),
-            fault: "the record of an admitted job holds no request".to_owned(),
-        }),
-    }
+    message::reread(&record.body).ok_or_else(|| Failure::Corrupt {
+        item: format!("{} / {}000", key::job_partition(id), key::RECORD),
+        fault: "the record of an admitted job holds no request".to_owned(),
+    })
 }
 
 /// Claims the next attempt; `None` when it can't be claimed now, or somebody else was faster.

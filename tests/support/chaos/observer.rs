@@ -143,14 +143,22 @@ fn broken(job: &str, edge: &Edge, before: u64) -> Option<String> {
 /// write would take longer than everything else.
 #[must_use]
 pub fn text<'a>(body: &'a str, member: &str) -> Option<&'a str> {
-    let (_, after) = body.split_once(&format!("\"{member}\":\""))?;
+    let after = behind(body, member)?.strip_prefix('"')?;
     after.split_once('"').map(|(text, _)| text)
 }
 
 /// The number of a member, the same way.
 #[must_use]
 pub fn number(body: &str, member: &str) -> Option<u64> {
-    let (_, after) = body.split_once(&format!("\"{member}\":"))?;
+    let after = behind(body, member)?;
     let digits = after.split(|c: char| !c.is_ascii_digit()).next()?;
     digits.parse().ok()
+}
+
+/// What follows the name of a member and its colon, where it stands first.
+fn behind<'a>(body: &'a str, member: &str) -> Option<&'a str> {
+    body.match_indices(member).find_map(|(at, _)| {
+        let is_name = body.get(..at).is_some_and(|before| before.ends_with('"'));
+        body.get(at + member.len()..).filter(|_| is_name)?.strip_prefix("\":")
+    })
 }
