@@ -1,6 +1,10 @@
 //! Seeds that found faults, each named after the fault. With the fault put back, the seed fails; a run is what product
 //! and harness make of a seed, so a seed may lose its meaning when either changes, and the rule that it broke is what
 //! counts.
+//!
+//! Put back and seen to fail with the present harness: circles, Batch ids of ours, a job's dead letter, arrays, empty lists,
+//! parents, usage. Seeds of lost redrives, messages recorded late, late discards and second jobs said to be stopped are those
+//! that found the fault in an earlier harness; they no longer meet it.
 
 use osprey_tests::chaos::run_seed;
 
@@ -53,8 +57,7 @@ fn a_second_job_is_stopped_before_it_is_said_to_be() {
 /// A job has the id of its message when nobody chose one: a redrive that arrived closed the dead letter of the job.
 #[test]
 fn a_jobs_dead_letter_is_not_its_messages() {
-    passes(52);
-    passes(954);
+    passes(225);
 }
 
 /// The list of an array's failed children lagged behind the array's end, which then counted as a failure by exit code.
