@@ -68,6 +68,8 @@ class Runtime:
 
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.server.daemon_threads = True
+        # A process that is ended leaves its connections open; that is no news.
+        self.server.handle_error = lambda *_: None
         self.address = f"127.0.0.1:{self.server.server_address[1]}"
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 

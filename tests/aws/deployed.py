@@ -50,7 +50,7 @@ def observability(stack):
     body = stack.cloudwatch.get_dashboard(DashboardName="osprey")["DashboardBody"]
     assert json.loads(body)["widgets"], "an empty dashboard"
     alarms = stack.cloudwatch.describe_alarms()["MetricAlarms"]
-    assert len(alarms) >= 20 and all(alarm["AlarmActions"] == [stack.outputs["TopicArn"]] for alarm in alarms), alarms
+    assert len(alarms) >= 15 and all(alarm["AlarmActions"] == [stack.outputs["TopicArn"]] for alarm in alarms), alarms
 
 
 @check("watch is called every minute", functions=False)
