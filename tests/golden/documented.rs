@@ -167,7 +167,7 @@ fn of_ended_runs(folder: &Folder, samples: &mut Samples) -> Checked {
     let at = |words: &[&str]| out(&[words, &["--local", &state]].concat());
     // The second time nothing is left to be started, so that there are no waits.
     for _ in 0..2 {
-        let run = ["local", "run", "tests/golden/local/mixed.jsonl", "--nodes", "1", "--speed", "20"];
+        let run = ["local", "run", "tests/golden/local/mixed.jsonl", "--nodes", "1", "--speed", "4"];
         samples.entry("osprey local run").or_default().extend(out(&[&run[..], &["--state", &state]].concat())?);
     }
     let submit = ["submit-job", "--job-name", "next", "--job-definition", "d", "--container-overrides", "command=true"];

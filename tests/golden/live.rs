@@ -14,7 +14,7 @@ fn news(output: &str) -> Vec<&str> {
 #[test]
 fn actions_duplicates_and_lines_that_are_no_job_are_told_with_their_line() -> Checked {
     let folder = Folder::new("live")?;
-    let run = ["local", "run", "tests/golden/local/mixed.jsonl", "--nodes", "1", "--speed", "20"];
+    let run = ["local", "run", "tests/golden/local/mixed.jsonl", "--nodes", "1", "--speed", "4"];
     let output = said(&[&run[..], &["--state", &folder.state()]].concat())?;
     let id = |n: u32| format!("00000000-0000-4000-8000-0000000000{n:02}");
     let told = news(&output);
