@@ -45,9 +45,14 @@ const WALLS: &[Wall] = &[
         must_not: &["aws-", "aws_", "lambda_runtime", "rusqlite"],
     },
     Wall {
+        package: "osprey-aws",
+        may_use: &["osprey-model", "osprey-ports"],
+        must_not: &["rusqlite", "rustix", "lambda_runtime"],
+    },
+    Wall {
         package: "osprey-lambda",
-        may_use: &["osprey-model", "osprey-policy", "osprey-ports", "osprey-pipeline"],
-        must_not: &["rusqlite", "rustix"],
+        may_use: &["osprey-model", "osprey-policy", "osprey-ports", "osprey-pipeline", "osprey-aws"],
+        must_not: STORES,
     },
     Wall { package: "osprey-submit", may_use: FUNCTION, must_not: STORES },
     Wall { package: "osprey-requeue", may_use: FUNCTION, must_not: STORES },

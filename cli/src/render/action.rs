@@ -12,7 +12,7 @@ use super::time::rfc3339;
 pub struct Asked {
     /// `HoldJob` and the like.
     pub name: String,
-    /// `job` or `dead letter`.
+    /// `job`, `dead letter`, `pool` or `policy`.
     pub what: &'static str,
     /// Its id.
     pub id: String,
@@ -25,10 +25,11 @@ pub struct Asked {
 pub fn asked(action: &Action) -> Asked {
     let body = serde_json::to_value(action).unwrap_or_default();
     let text = |member: &str| body.get(member).and_then(Value::as_str).map(str::to_owned);
-    let (what, id) = match text("jobId") {
-        Some(id) => ("job", id),
-        None => ("dead letter", text("deadLetterId").unwrap_or_default()),
-    };
+    let kinds = [("job", "jobId"), ("dead letter", "deadLetterId"), ("pool", "pool")];
+    let (what, id) = kinds
+        .into_iter()
+        .find_map(|(what, member)| Some((what, text(member)?)))
+        .unwrap_or_else(|| ("policy", String::new()));
     Asked { name: text("action").unwrap_or_default(), what, id, reason: text("reason") }
 }
 

@@ -14,6 +14,7 @@ use osprey_pipeline::repository::{self, Change, Changed, Loaded};
 use osprey_pipeline::{dependents, dispatch, key, redrive, stop};
 use osprey_ports::{Expect, ReceivedMessage, StoreError, Write};
 
+use crate::configure;
 use crate::handle::Ports;
 
 /// A change that an action makes, and the sentence that says so.
@@ -32,6 +33,8 @@ pub async fn act<P: Ports>(
     match action {
         Action::RedriveDeadLetter { dead_letter_id } => letter(ctx, ports, message, action, dead_letter_id).await,
         Action::DiscardDeadLetter { dead_letter_id, .. } => letter(ctx, ports, message, action, dead_letter_id).await,
+        Action::ApplyPolicy { policy, .. } => configure::policy(ctx, ports, message, action, policy).await,
+        Action::SetMode { pool, mode, .. } => configure::mode(ctx, ports, message, action, pool, *mode).await,
         Action::CancelJob { job_id, .. }
         | Action::RequeueJob { job_id, .. }
         | Action::HoldJob { job_id, .. }
@@ -53,7 +56,7 @@ async fn resume<P: Ports>(ctx: &Context<'_>, ports: &P, action: &Action) -> Resu
             Some(id) => resend(ports, id).await,
             None => Ok(()),
         },
-        Action::DiscardDeadLetter { .. } => Ok(()),
+        Action::DiscardDeadLetter { .. } | Action::ApplyPolicy { .. } | Action::SetMode { .. } => Ok(()),
     }
 }
 
@@ -86,7 +89,7 @@ fn unknown(id: JobId) -> Refusal {
 }
 
 /// The writes that keep what became of an action, also with its job where there is one.
-fn kept(
+pub(crate) fn kept(
     message: &ReceivedMessage,
     action: &Action,
     job: Option<JobId>,
@@ -101,7 +104,7 @@ fn kept(
     Acted { action: action.clone(), sender, at, done, refusal }.writes(&message.id, job)
 }
 
-async fn refuse<P: Ports>(ports: &P, kept: Vec<Write>) -> Result<(), Failure> {
+pub(crate) async fn refuse<P: Ports>(ports: &P, kept: Vec<Write>) -> Result<(), Failure> {
     match ports.write_items(&kept).await {
         Ok(()) | Err(StoreError::Conflict { .. }) => Ok(()),
         Err(error) => Err(error.into()),
@@ -134,7 +137,10 @@ fn plan(job: &Job, action: &Action, now: i64) -> Planned {
         Action::RequeueJob { reason, .. } => requeue(job, reason.as_deref().unwrap_or("requeued"), now),
         Action::HoldJob { reason, .. } => hold(job, reason.as_deref().unwrap_or("held"), now),
         Action::ReleaseJob { .. } => release(job, now),
-        Action::RedriveDeadLetter { .. } | Action::DiscardDeadLetter { .. } => Err(wrong(job, "redrive", "")),
+        Action::RedriveDeadLetter { .. }
+        | Action::DiscardDeadLetter { .. }
+        | Action::ApplyPolicy { .. }
+        | Action::SetMode { .. } => Err(wrong(job, "redrive", "")),
     }
 }
 

@@ -39,17 +39,35 @@ pub async fn job<P: Ports>(
         Ok(chosen) => chosen.unwrap_or_else(|| JobId::of_message(&message.id)),
         Err(refusal) => return refuse(ctx, ports, message, refusal).await,
     };
-    if repository::load(ports, id).await?.is_some() {
-        return again(ctx, ports, message, request, id).await;
-    }
+    // Whether the job is there already is asked by the write itself.
     let evaluation = derive::evaluate(ctx, ports, request, None).await?;
     let door = door::dependencies(ctx, ports, request, id).await?;
     let new = new_job(ports.now().as_millisecond(), message, request, id, &evaluation, &door);
-    match ports.write_items(&writes(ctx, message, &new, &evaluation, &door)?).await {
-        Ok(()) => onward(ctx, ports, &new).await,
+    let record = record_of(message, &evaluation, &door);
+    match ports.write_items(&writes(ctx, &new, &record, &door)?).await {
+        Ok(()) => {
+            tell(&new);
+            match new.state {
+                JobState::Queued => dispatch::fresh(ctx, ports, &new, &record, request, &evaluation).await,
+                _ => onward(ctx, ports, &new).await,
+            }
+        }
         // Somebody recorded the job since it was looked for.
         Err(StoreError::Conflict { .. }) => again(ctx, ports, message, request, id).await,
         Err(error) => Err(error.into()),
+    }
+}
+
+/// Says what became of a new job, once: the numbers of CloudWatch are made of this.
+fn tell(job: &Job) {
+    let id = job.id;
+    if let Some(end) = &job.end {
+        tracing::info!(metric = "JobsRefused", job_id = %id, code = %end.code, "a job was refused.");
+        return;
+    }
+    tracing::info!(metric = "JobsDerived", job_id = %id, priority = job.priority, tier = %job.tier, pool = %job.pool, "a job was recorded.");
+    if job.fallback {
+        tracing::warn!(metric = "DerivationFallbacks", job_id = %id, "the policy could not be evaluated; the fallback priority stands.");
     }
 }
 
@@ -158,24 +176,22 @@ fn blank(now: i64, message: &ReceivedMessage, id: JobId, name: &str, payload: &s
     }
 }
 
-/// Record, state, dependencies and edges, all or nothing.
-fn writes(
-    ctx: &Context<'_>,
-    message: &ReceivedMessage,
-    job: &Job,
-    evaluation: &Evaluation,
-    door: &Door,
-) -> Result<Vec<Write>, Failure> {
-    let record = Record {
+/// What is kept of a message that is a job.
+fn record_of(message: &ReceivedMessage, evaluation: &Evaluation, door: &Door) -> Record {
+    Record {
         message: message.id.clone(),
         sender: message.sender.clone(),
         sent_at: message.sent_at.as_millisecond(),
         body: message.body.clone(),
         decision: Some(evaluation.decision.clone()),
         refusals: evaluation.refusals.iter().chain(&door.refusals).cloned().collect(),
-    };
+    }
+}
+
+/// Record, state, dependencies and edges, all or nothing.
+fn writes(ctx: &Context<'_>, job: &Job, record: &Record, door: &Door) -> Result<Vec<Write>, Failure> {
     let mut writes = vec![Write::Put { item: repository::item(job, ctx.settings)?, expect: Expect::Absent }];
-    writes.extend(record::writes(&key::job_partition(job.id), &record));
+    writes.extend(record::writes(&key::job_partition(job.id), record));
     if job.state == JobState::Waiting {
         writes.push(repository::create(key::depends(job.id), repository::json(&door.dependencies)));
         writes.extend(door.parents.iter().map(|parent| Write::Put {
@@ -245,7 +261,11 @@ pub async fn refuse<P: Ports>(
     let mut writes = vec![Write::Put { item: repository::item(&job, ctx.settings)?, expect: Expect::Absent }];
     writes.extend(record::writes(&key::job_partition(id), &record));
     match ports.write_items(&writes).await {
-        Ok(()) | Err(StoreError::Conflict { .. }) => Ok(()),
+        Ok(()) => {
+            tell(&job);
+            Ok(())
+        }
+        Err(StoreError::Conflict { .. }) => Ok(()),
         Err(error) => Err(error.into()),
     }
 }

@@ -5,6 +5,8 @@
 //! whose outcome isn't known, asks after jobs whose events never came, tells people of dead letters, and sends those again
 //! whose redrive was lost.
 
+pub mod numbers;
+
 use osprey_model::event::JobDetail;
 use osprey_model::id::{BatchJobId, JobId};
 use osprey_model::job::{Job, JobState};

@@ -1,15 +1,19 @@
 //! Glue between the Lambda runtime and the handlers: events in, partial batch responses out, wiring from the
-//! environment.
+//! environment, the policy in force from the table, numbers for CloudWatch.
 //!
-//! A function's `main.rs` calls [`run_queue`] or [`run_schedule`] and nothing else. Configuration is read once, and
-//! all its problems are told at once.
+//! A function's `main.rs` says what it is and calls [`run_queue`] or [`run_schedule`]. Configuration is read once, and
+//! all its problems are told at once; clients are built once.
 
 mod config;
 mod event;
+mod live;
+pub mod metrics;
+mod observe;
 mod run;
-mod world;
 
-pub use config::{Config, ConfigProblems};
+pub use config::{Config, ConfigProblems, Function, queue_variable};
 pub use event::{Arrived, batch_response, source_queue};
+pub use live::{FairShare, InForce, Live};
+pub use observe::Counts;
+pub use osprey_aws::World;
 pub use run::{run_queue, run_schedule};
-pub use world::{Unconnected, connect};

@@ -109,7 +109,7 @@ pub fn of_queue(error: CallError) -> Failure {
     match error {
         CallError::Throttled => Failure::new(400, "RequestThrottled", "Rate exceeded"),
         CallError::Refused(sentence) => Failure::parameter(sentence),
-        CallError::Unknown(sentence) => Failure::server(Protocol::Sqs, sentence),
+        CallError::Denied(sentence) | CallError::Unknown(sentence) => Failure::server(Protocol::Sqs, sentence),
     }
 }
 
@@ -118,7 +118,9 @@ pub fn of_queue(error: CallError) -> Failure {
 pub fn of_documents(error: CallError) -> Failure {
     match error {
         CallError::Throttled => Failure::new(429, "TooManyRequestsException", "Too Many Requests"),
-        CallError::Refused(sentence) | CallError::Unknown(sentence) => Failure::server(Protocol::Batch, sentence),
+        CallError::Refused(sentence) | CallError::Denied(sentence) | CallError::Unknown(sentence) => {
+            Failure::server(Protocol::Batch, sentence)
+        }
     }
 }
 

@@ -158,7 +158,7 @@ fn call_error(error: BatchError) -> CallError {
 fn submit_error(error: BatchError) -> SubmitError {
     match call_error(error) {
         CallError::Throttled => SubmitError::Throttled,
-        CallError::Refused(message) => SubmitError::Refused(message),
+        CallError::Refused(message) | CallError::Denied(message) => SubmitError::Refused(message),
         CallError::Unknown(message) => SubmitError::Unknown(message),
     }
 }

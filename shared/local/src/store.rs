@@ -8,13 +8,13 @@
 //! * A page holds at most 1 MiB, so it may be shorter than its limit and still have more after it, as in DynamoDB.
 //! * The async verbs do their work at the first poll, blocking.
 
-mod limits;
 mod read;
 mod write;
 
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
+use osprey_ports::limits;
 use osprey_ports::{
     Clock, GetItem, IndexPage, IndexQuery, Item, Key, Page, QueryIndex, QueryItems, SortQuery, StoreError, Write,
     WriteItems,
@@ -25,10 +25,6 @@ use crate::database::Database;
 
 /// Most bytes in one page of items; DynamoDB's limit.
 pub const PAGE_BYTES_MAX: usize = 1024 * 1024;
-/// Longest partition key in bytes; DynamoDB's limit.
-pub const PARTITION_KEY_BYTES_MAX: usize = 2048;
-/// Longest sort key in bytes; DynamoDB's limit.
-pub const SORT_KEY_BYTES_MAX: usize = 1024;
 
 /// Items dropped in one transaction of a sweep, so that it never holds the file for long.
 const SWEEP_ITEMS: usize = 500;

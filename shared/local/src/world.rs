@@ -10,7 +10,7 @@ use osprey_model::id::{BatchJobId, MessageId, QueueName};
 use osprey_ports::{
     CallError, CancelJob, Clock, DescribeJobDefinition, DescribeJobs, GetItem, IndexPage, IndexQuery, Item, JobSummary,
     Key, ListChildren, ListJobs, Notice, Notify, Page, QueryIndex, QueryItems, QueueKind, SendMessage, SortQuery,
-    StoreError, SubmitCall, SubmitError, SubmitJob, TerminateJob, Write, WriteItems,
+    StoreError, SubmitCall, SubmitError, SubmitJob, SubmitRate, TerminateJob, Write, WriteItems,
 };
 
 use crate::batch::LocalBatchPorts;
@@ -211,6 +211,8 @@ impl SubmitJob for LocalWorld {
         self.parts.batch.submit_job(call).await
     }
 }
+
+impl SubmitRate for LocalWorld {}
 
 impl DescribeJobs for LocalWorld {
     async fn describe_jobs(&self, ids: &[BatchJobId]) -> Result<Vec<JobDetail>, CallError> {

@@ -84,6 +84,13 @@ impl JobId {
         Self(uuid::Uuid::new_v5(&JOB_NAMESPACE, message.as_str().as_bytes()))
     }
 
+    /// A number made of the id and `salt`, the same every time: what keeps jobs apart without chance.
+    #[must_use]
+    pub fn draw(self, salt: u32) -> u64 {
+        let (_, low) = self.0.as_u64_pair();
+        (low ^ u64::from(salt)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 16
+    }
+
     /// Wraps a UUID that the caller made.
     #[must_use]
     pub const fn from_uuid(id: uuid::Uuid) -> Self {

@@ -16,8 +16,9 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::id::JobId;
+use crate::id::{JobId, PoolName};
 use crate::limits::{MESSAGE_BYTES_MAX, REASON_CHARS_MAX};
+use crate::pool::PoolMode;
 use crate::reason::{ReasonCode, Refusal};
 use crate::request::SubmitJobRequest;
 use schema::{ACTIONS, SUBMIT_JOB};
@@ -70,6 +71,24 @@ pub enum Action {
     ReleaseJob {
         /// The job.
         job_id: JobId,
+        /// Why, for the record.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+    /// Puts a policy into force.
+    ApplyPolicy {
+        /// The file's text.
+        policy: String,
+        /// Why, for the record.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+    /// Sets how jobs of a pool reach Batch.
+    SetMode {
+        /// The pool.
+        pool: PoolName,
+        /// The mode.
+        mode: PoolMode,
         /// Why, for the record.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
@@ -228,7 +247,7 @@ fn action(name: &Value, object: &Map<String, Value>, mut faults: Faults) -> Resu
     if let Some(refusal) = faults.into_refusal() {
         return Err(refusal.into());
     }
-    if let Some(refusal) = long_reason(object) {
+    if let Some(refusal) = long_reason(object).or_else(|| unknown_mode(object)) {
         return Err(refusal.into());
     }
     Ok(Message::Action(typed(object.clone())?))
@@ -240,6 +259,15 @@ fn long_reason(object: &Map<String, Value>) -> Option<Refusal> {
     (given > REASON_CHARS_MAX).then(|| {
         let sentence = format!("`reason` has {given} characters where {REASON_CHARS_MAX} are allowed; shorten it");
         Refusal::new(ReasonCode::InvalidText, sentence)
+    })
+}
+
+fn unknown_mode(object: &Map<String, Value>) -> Option<Refusal> {
+    let given = object.get("mode")?.as_str()?;
+    let known = PoolMode::ALL.map(PoolMode::as_str);
+    (!known.contains(&given)).then(|| {
+        let sentence = format!("there is no mode {}; known are {}", quote(given), either(known));
+        Refusal::new(ReasonCode::WrongType, sentence)
     })
 }
 

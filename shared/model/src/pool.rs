@@ -43,6 +43,28 @@ pub enum PoolMode {
     PassThrough,
 }
 
+impl PoolMode {
+    /// Every mode.
+    pub const ALL: [Self; 4] = [Self::Observe, Self::Direct, Self::Held, Self::PassThrough];
+
+    /// The word in configuration and messages.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Observe => "observe",
+            Self::Direct => "direct",
+            Self::Held => "held",
+            Self::PassThrough => "pass-through",
+        }
+    }
+
+    /// Whether a job goes to Batch as its sender asked, wherever it was asked for.
+    #[must_use]
+    pub fn submits_as_asked(self) -> bool {
+        matches!(self, Self::Observe | Self::PassThrough)
+    }
+}
+
 /// What a pool's capacity can do to a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

@@ -128,6 +128,10 @@ pub enum ReasonCode {
     UnknownJob,
     /// An action that the job's state doesn't allow.
     WrongState,
+    /// A policy that can't be put into force.
+    InvalidPolicy,
+    /// A pool that doesn't exist.
+    UnknownPool,
 }
 
 impl fmt::Display for ReasonCode {

@@ -248,8 +248,28 @@ async fn close<P: Ports>(
     if succeeded_out_of_memory(detail) {
         tracing::warn!(job_id = %job, batch_job_id = %id, "a job that succeeded was killed for its memory.");
     }
+    tell(&after, class, detail);
     follow(ctx, ports, &after, now).await?;
     Ok(Applied::Moved)
+}
+
+/// Says how an attempt ended, once: the numbers of CloudWatch are made of this.
+fn tell(job: &Job, class: EndClass, detail: &JobDetail) {
+    let (id, state, class_name) = (job.id, job.state.as_str(), class.as_str());
+    tracing::info!(job_id = %id, state, class = class_name, batch_job_id = detail.job_id, "an attempt ended.");
+    if job.state == JobState::Queued {
+        tracing::info!(metric = "JobsRequeued", job_id = %id, class = class_name, "an attempt comes back.");
+    }
+    if class == EndClass::Preempted {
+        tracing::info!(metric = "JobsPreempted", job_id = %id, "an attempt was preempted.");
+    }
+    if job.state == JobState::Dead {
+        dead::tell_of_job(id, job.end.as_ref().map_or(osprey_model::reason::ReasonCode::NotRetryable, |end| end.code));
+    }
+    if let (true, Some(team), Some(from)) = (class.is_failure(), &job.team, detail.started_at) {
+        let wasted = usage::gpu_ms(job.gpus, from, detail.stopped_at.unwrap_or(job.updated_at));
+        tracing::info!(metric = "WastedGpuHours", job_id = %id, team, amount = usage::hours(wasted), "GPU time was lost.");
+    }
 }
 
 /// What comes after the write: wake-ups and dependents. When it is lost, `watch` makes up for it.

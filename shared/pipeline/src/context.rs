@@ -55,6 +55,8 @@ pub struct Settings {
     pub definition_required: bool,
     /// Whether Batch here runs multi-node jobs.
     pub multi_node: bool,
+    /// Whether policy and modes are kept in the table, where an action can change them.
+    pub changeable: bool,
     /// Where checkpoints go: each job gets `BASE/JOB-ID` as `OSPREY_CHECKPOINT_URI`, unless it brings its own.
     pub checkpoint_base: Option<String>,
 }
@@ -74,6 +76,7 @@ impl Default for Settings {
             forgotten_ms: 86_400_000,
             definition_required: true,
             multi_node: true,
+            changeable: true,
             checkpoint_base: None,
         }
     }
@@ -95,6 +98,7 @@ impl Settings {
             forgotten_ms: 60_000,
             definition_required: false,
             multi_node: true,
+            changeable: false,
             checkpoint_base: None,
         }
     }

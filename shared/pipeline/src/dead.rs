@@ -123,6 +123,11 @@ pub fn job_write(job: &Job, message: &str, now: i64) -> Write {
     Write::Put { item: letter.item(), expect: Expect::Any }
 }
 
+/// Says that a job became a dead letter, once it is written.
+pub fn tell_of_job(id: JobId, code: ReasonCode) {
+    tracing::warn!(metric = "DeadLetters", job_id = %id, code = %code, "a job became a dead letter.");
+}
+
 /// The write that notes that a dead job was put back into the queue without its dead letter being redriven.
 #[must_use]
 pub fn requeued_write(job: &Job) -> Write {
@@ -189,7 +194,7 @@ where
     writes.extend(record::writes(&key::dead_partition(letter.id), &record));
     match ports.write_items(&writes).await {
         Ok(()) => {
-            tracing::warn!(dead_letter_id = %letter.id, code = %code, sentence, "a message became a dead letter.");
+            tracing::warn!(metric = "DeadLetters", dead_letter_id = %letter.id, code = %code, sentence, "a message became a dead letter.");
             Ok(letter)
         }
         Err(StoreError::Conflict { .. }) => reopen(ports, letter).await,

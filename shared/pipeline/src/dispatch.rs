@@ -6,15 +6,15 @@
 //! 4. Record what came of it. An outcome that isn't known is left to [`crate::settle`], never repeated.
 
 use osprey_model::decision::Decision;
-use osprey_model::id::{BatchJobId, JobId};
+use osprey_model::id::{BatchJobId, JobId, QueueName, TierName};
 use osprey_model::job::{Claim, End, Job, JobState, Run};
 use osprey_model::message;
-use osprey_model::pool::PoolMode;
+use osprey_model::pool::{Pool, PoolMode};
 use osprey_model::reason::{ReasonCode, Refusal};
 use osprey_model::request::SubmitJobRequest;
 use osprey_ports::{
     Clock, DescribeJobDefinition, Expect, GetItem, Item, QueryIndex, QueryItems, SendMessage, StoreError, SubmitCall,
-    SubmitError, SubmitJob, TerminateJob, Write, WriteItems,
+    SubmitError, SubmitJob, SubmitRate, TerminateJob, Write, WriteItems,
 };
 
 use crate::context::Context;
@@ -32,6 +32,7 @@ pub trait Ports:
     + QueryIndex
     + WriteItems
     + SubmitJob
+    + SubmitRate
     + TerminateJob
     + DescribeJobDefinition
     + SendMessage
@@ -46,6 +47,7 @@ impl<P> Ports for P where
         + QueryIndex
         + WriteItems
         + SubmitJob
+        + SubmitRate
         + TerminateJob
         + DescribeJobDefinition
         + SendMessage
@@ -64,13 +66,95 @@ pub async fn dispatch<P: Ports>(ctx: &Context<'_>, ports: &P, id: JobId) -> Resu
     if loaded.job.state != JobState::Queued || loaded.job.not_before > ports.now().as_millisecond() {
         return Ok(());
     }
+    if let Some(until) = no_token(ctx, ports, &loaded.job).await {
+        return postpone(ctx, ports, &loaded, until).await;
+    }
     let record = record::of_job(ports, id).await?;
     let request = request_of(&record, id)?;
     let evaluation = derive::evaluate(ctx, ports, &request, Some(&loaded.job)).await?;
-    let Some(claimed) = claim(ctx, ports, &loaded, &record, &evaluation).await? else { return Ok(()) };
-    let call = call(ctx, ports, &claimed, &request, &evaluation).await?;
+    attempt(ctx, ports, &loaded, &record, &request, &evaluation).await
+}
+
+/// Dispatches a job that was recorded a moment ago, by a caller that has everything in hand: nothing is read again. When
+/// somebody else was faster, the claim finds out.
+///
+/// # Errors
+/// As [`dispatch`].
+pub async fn fresh<P: Ports>(
+    ctx: &Context<'_>,
+    ports: &P,
+    job: &Job,
+    record: &Record,
+    request: &SubmitJobRequest,
+    evaluation: &Evaluation,
+) -> Result<(), Failure> {
+    let loaded = Loaded { job: job.clone(), version: 1 };
+    if job.state != JobState::Queued || job.not_before > ports.now().as_millisecond() {
+        return Ok(());
+    }
+    if let Some(until) = no_token(ctx, ports, job).await {
+        return postpone(ctx, ports, &loaded, until).await;
+    }
+    attempt(ctx, ports, &loaded, record, request, evaluation).await
+}
+
+/// Claims, submits, records.
+async fn attempt<P: Ports>(
+    ctx: &Context<'_>,
+    ports: &P,
+    loaded: &Loaded,
+    record: &Record,
+    request: &SubmitJobRequest,
+    evaluation: &Evaluation,
+) -> Result<(), Failure> {
+    let asked = request.job_queue.as_deref();
+    let Some(job) = claim(ctx, ports, loaded, record, evaluation, asked).await? else { return Ok(()) };
+    let claimed = Loaded { job, version: loaded.version.saturating_add(1) };
+    let call = call(ctx, ports, &claimed.job, request, evaluation).await?;
     let outcome = ports.submit_job(&call).await;
     settle_outcome(ctx, ports, &claimed, outcome).await
+}
+
+/// The time before which no submission should be tried, when that isn't now. A held job isn't submitted here.
+async fn no_token<P: SubmitRate + Sync>(ctx: &Context<'_>, ports: &P, job: &Job) -> Option<i64> {
+    if ctx.pool(&job.pool).is_some_and(|pool| pool.mode == PoolMode::Held) {
+        return None;
+    }
+    ports.may_submit().await.err().map(|until| until.as_millisecond())
+}
+
+/// Leaves a job in the queue for a while: all tokens are given away. Nobody claims it meanwhile, so this costs one
+/// plain write, and a wake-up that may be lost.
+async fn postpone<P>(ctx: &Context<'_>, ports: &P, loaded: &Loaded, until: i64) -> Result<(), Failure>
+where
+    P: WriteItems + SendMessage + Clock + Sync,
+{
+    let now = ports.now().as_millisecond();
+    let not_before = until.max(now.saturating_add(wait_for_a_token(ctx, &loaded.job, now)));
+    let job = Job { not_before, updated_at: now, ..loaded.job.clone() };
+    match repository::write(ports, ctx.settings, loaded, Change::of(job)).await {
+        Ok(()) => {
+            internal::wake(ports, loaded.job.id, not_before, now).await;
+            Ok(())
+        }
+        // Somebody else has it.
+        Err(Failure::Store(StoreError::Conflict { .. })) => Ok(()),
+        Err(failure) => Err(failure),
+    }
+}
+
+/// Longest wait for a token, milliseconds: of a job that dives, and of any other.
+const TOKEN_WAITS_MAX_MS: (i64, i64) = (5_000, 60_000);
+
+/// How long a job waits before it asks for a token again, milliseconds: half as long as it has waited already, so that
+/// a burst of thousands asks seldom, and a job that dives asks first. Jobs of one burst come apart by their ids.
+fn wait_for_a_token(ctx: &Context<'_>, job: &Job, now: i64) -> i64 {
+    let (diving, other) = TOKEN_WAITS_MAX_MS;
+    let most = if job.priority > ctx.policy.order().dive_above { diving } else { other };
+    let least = ctx.settings.throttle_delay_ms;
+    let wait = (now.saturating_sub(job.created_at) / 2).clamp(least, most.max(least));
+    let spread = i64::try_from(job.id.draw(job.attempt) % 512).unwrap_or(0);
+    wait.saturating_add(wait.saturating_mul(spread) / 512)
 }
 
 /// The request in a record.
@@ -91,6 +175,7 @@ async fn claim<P: Ports>(
     loaded: &Loaded,
     record: &Record,
     evaluation: &Evaluation,
+    asked: Option<&str>,
 ) -> Result<Option<Job>, Failure> {
     let now = ports.now().as_millisecond();
     let decision = &evaluation.decision;
@@ -98,7 +183,7 @@ async fn claim<P: Ports>(
     if pool.mode == PoolMode::Held {
         return Ok(None);
     }
-    let Some(queue) = pool.queues.get(&decision.derivation.tier) else {
+    let Some(queue) = queue(pool, &decision.derivation.tier, asked) else {
         return unroutable(ctx, ports, loaded, evaluation).await;
     };
     let mut job = decided(&loaded.job, decision);
@@ -112,6 +197,13 @@ async fn claim<P: Ports>(
         Err(Failure::Store(StoreError::Conflict { .. })) => Ok(None),
         Err(failure) => Err(failure),
     }
+}
+
+/// The queue that a job goes to: its tier's, or the one it asked for where nothing is decided for it.
+fn queue<'p>(pool: &'p Pool, tier: &TierName, asked: Option<&str>) -> Option<&'p QueueName> {
+    let by_name = |asked: &str| pool.queues.values().find(|queue| queue.as_str() == asked);
+    let asked = if pool.mode.submits_as_asked() { asked.and_then(by_name) } else { None };
+    asked.or_else(|| pool.queues.get(tier))
 }
 
 /// The job with a decision put in.
@@ -157,7 +249,9 @@ async fn unroutable<P: Ports>(
     job.end = Some(End::new(refusal.code, &refusal.message));
     job.updated_at = now;
     let with = vec![dead::job_write(&job, &refusal.message, now)];
+    let id = job.id;
     repository::write(ports, ctx.settings, loaded, Change { job, with }).await?;
+    dead::tell_of_job(id, refusal.code);
     Ok(None)
 }
 
@@ -202,22 +296,22 @@ async fn previous_batch_job<P: GetItem + Sync>(ports: &P, job: &Job) -> Result<O
 async fn settle_outcome<P: Ports>(
     ctx: &Context<'_>,
     ports: &P,
-    claimed: &Job,
+    claimed: &Loaded,
     outcome: Result<BatchJobId, SubmitError>,
 ) -> Result<(), Failure> {
     match outcome {
         Ok(id) => adopt(ctx, ports, claimed, &id).await,
         Err(SubmitError::Throttled) => {
             let delay = ctx.settings.throttle_delay_ms;
-            give_back(ctx, ports, claimed, delay).await
+            give_back(ctx, ports, &claimed.job, delay).await
         }
         Err(SubmitError::NotSent(why)) => {
-            tracing::warn!(job_id = %claimed.id, why, "a submission was not sent.");
-            give_back(ctx, ports, claimed, ctx.settings.throttle_delay_ms).await
+            tracing::warn!(job_id = %claimed.job.id, why, "a submission was not sent.");
+            give_back(ctx, ports, &claimed.job, ctx.settings.throttle_delay_ms).await
         }
-        Err(SubmitError::Refused(why)) => refused(ctx, ports, claimed, &why).await,
+        Err(SubmitError::Refused(why)) => refused(ctx, ports, &claimed.job, &why).await,
         Err(SubmitError::Unknown(why)) => {
-            tracing::warn!(job_id = %claimed.id, attempt = claimed.attempt, why, "a submission's outcome isn't known.");
+            tracing::warn!(job_id = %claimed.job.id, attempt = claimed.job.attempt, why, "a submission's outcome isn't known.");
             Ok(())
         }
     }
@@ -267,7 +361,7 @@ pub fn unclaimed(job: &Job, now: i64, not_before: i64) -> Job {
 async fn refused<P: Ports>(ctx: &Context<'_>, ports: &P, claimed: &Job, why: &str) -> Result<(), Failure> {
     let now = ports.now().as_millisecond();
     let message = format!("batch refused the request: {why}");
-    repository::change(ports, ctx.settings, claimed.id, |job| {
+    let changed = repository::change(ports, ctx.settings, claimed.id, |job| {
         is_at(job, claimed).then(|| {
             let mut job = job.clone();
             job.state = JobState::Dead;
@@ -281,6 +375,9 @@ async fn refused<P: Ports>(ctx: &Context<'_>, ports: &P, claimed: &Job, why: &st
         })
     })
     .await?;
+    if matches!(changed, Changed::Written { .. }) {
+        dead::tell_of_job(claimed.id, ReasonCode::BatchRefused);
+    }
     Ok(())
 }
 
@@ -289,12 +386,12 @@ async fn refused<P: Ports>(ctx: &Context<'_>, ports: &P, claimed: &Job, why: &st
 ///
 /// # Errors
 /// When the store fails; the claim then stays, and is settled later.
-async fn adopt<P>(ctx: &Context<'_>, ports: &P, claimed: &Job, id: &BatchJobId) -> Result<(), Failure>
+async fn adopt<P>(ctx: &Context<'_>, ports: &P, claimed: &Loaded, id: &BatchJobId) -> Result<(), Failure>
 where
     P: GetItem + WriteItems + TerminateJob + Clock + Sync,
 {
-    let owner = Owner { job: claimed.id, attempt: claimed.attempt };
-    let Some(after) = take(ctx, ports, owner, id, claimed.claim_at()).await? else { return Ok(()) };
+    let owner = Owner { job: claimed.job.id, attempt: claimed.job.attempt };
+    let Some(after) = take(ctx, ports, owner, id, Some(claimed)).await? else { return Ok(()) };
     if after.run.as_ref().is_some_and(|run| run.id == *id) {
         return stop::push(ports, &after).await;
     }
@@ -303,8 +400,9 @@ where
 
 /// Takes a Batch job as the run of an attempt, if it can be: the job as it is then; `None` when there is no such job.
 ///
-/// A second Batch job stays one, though its attempt may be claimed once more under the same number. While the claim of
-/// `claimed_at` stands, under which the Batch job was made, nobody can have found it to be a second one.
+/// A second Batch job stays one, though its attempt may be claimed once more under the same number. While the claim
+/// stands under which the Batch job was made, nobody can have found it to be a second one. Whoever made it brings that
+/// claim as it was written, and saves a read when nobody changed the job since.
 ///
 /// # Errors
 /// When the store fails, or others were faster at every try.
@@ -313,13 +411,19 @@ pub async fn take<P>(
     ports: &P,
     owner: Owner,
     id: &BatchJobId,
-    claimed_at: Option<i64>,
+    claimed: Option<&Loaded>,
 ) -> Result<Option<Job>, Failure>
 where
     P: GetItem + WriteItems + Clock + Sync,
 {
+    let claimed_at = claimed.and_then(|claimed| claimed.job.claim_at());
+    let mut in_hand = claimed.cloned();
     for _ in 0..repository::TRIES_MAX {
-        let Some(loaded) = repository::load(ports, owner.job).await? else { return Ok(None) };
+        let read = match in_hand.take() {
+            Some(loaded) => Some(loaded),
+            None => repository::load(ports, owner.job).await?,
+        };
+        let Some(loaded) = read else { return Ok(None) };
         let now = ports.now().as_millisecond();
         let Some(change) = adopted(&loaded.job, owner.attempt, id, now) else { return Ok(Some(loaded.job)) };
         let is_own_claim = claimed_at.is_some() && loaded.job.claim_at() == claimed_at;
@@ -328,7 +432,10 @@ where
         }
         let after = change.job.clone();
         match repository::write(ports, ctx.settings, &loaded, change).await {
-            Ok(()) => return Ok(Some(after)),
+            Ok(()) => {
+                tracing::info!(metric = "JobsStarted", job_id = %after.id, attempt = after.attempt, batch_job_id = %id, "an attempt was submitted.");
+                return Ok(Some(after));
+            }
             Err(Failure::Store(StoreError::Conflict { .. })) => {}
             Err(failure) => return Err(failure),
         }

@@ -17,6 +17,7 @@
 //! | `USAGE#team` | `DAY#yyyy-mm-dd` | GPU-milliseconds of the day, by kind |
 
 use osprey_model::id::{BatchJobId, JobId, MessageId};
+use osprey_model::job::Job;
 use osprey_ports::{Index, IndexEntry, Key};
 
 /// Sort key of the state of a job or a dead letter.
@@ -160,6 +161,46 @@ pub fn running(team: &str, gpus: u32, id: JobId) -> IndexEntry {
 #[must_use]
 pub fn due(at: i64, id: JobId) -> IndexEntry {
     IndexEntry { index: Index::Due, partition: DUE.to_owned(), sort: format!("{}#{id}", sortable(at)) }
+}
+
+/// An entry for a job in the index of what is due. It says what is counted of jobs, so that counting needs no reads.
+#[must_use]
+pub fn due_job(at: i64, job: &Job) -> IndexEntry {
+    let Job { id, gpus, priority, .. } = job;
+    let (state, since) = (job.state.as_str(), if job.attempt == 0 { job.created_at } else { job.updated_at });
+    let sort = format!("{}#{id}#{state}#{gpus}#{priority}#{since}#{}#{}", sortable(at), job.tier, job.pool);
+    IndexEntry { index: Index::Due, partition: DUE.to_owned(), sort }
+}
+
+/// What an entry in the index of what is due says of a job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DueJob<'a> {
+    /// The job's state, in its own word.
+    pub state: &'a str,
+    /// GPUs that it needs.
+    pub gpus: u32,
+    /// Its priority.
+    pub priority: u32,
+    /// Since when it is there, or back, milliseconds since 1970.
+    pub since: i64,
+    /// Its tier.
+    pub tier: &'a str,
+    /// Its pool.
+    pub pool: &'a str,
+}
+
+/// Reads an entry that [`due_job`] made; `None` for one of something else.
+#[must_use]
+pub fn read_due_job(sort: &str) -> Option<DueJob<'_>> {
+    let mut parts = sort.splitn(8, '#').skip(2);
+    Some(DueJob {
+        state: parts.next()?,
+        gpus: parts.next()?.parse().ok()?,
+        priority: parts.next()?.parse().ok()?,
+        since: parts.next()?.parse().ok()?,
+        tier: parts.next()?,
+        pool: parts.next()?,
+    })
 }
 
 /// The job that a key of a job partition belongs to.

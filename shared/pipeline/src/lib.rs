@@ -6,6 +6,7 @@
 
 pub mod acted;
 pub mod apply;
+pub mod compact;
 pub mod context;
 pub mod dead;
 pub mod dependents;
@@ -14,6 +15,7 @@ pub mod dispatch;
 pub mod driver;
 pub mod failure;
 pub mod forgotten;
+pub mod in_force;
 pub mod internal;
 pub mod key;
 pub mod outgoing;

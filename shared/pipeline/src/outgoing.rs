@@ -58,7 +58,9 @@ pub fn build(out: &Outgoing<'_>) -> SubmitJobRequest {
     let mut request = out.request.clone();
     request.job_queue = out.job.claim.as_ref().map(|claim| claim.queue.to_string());
     request.job_definition = pinned(out);
-    request.retry_strategy = Some(RetryStrategy { attempts: Some(1), evaluate_on_exit: None });
+    if !out.pool.mode.submits_as_asked() {
+        request.retry_strategy = Some(RetryStrategy { attempts: Some(1), evaluate_on_exit: None });
+    }
     request.depends_on = sequential(out.request);
     share_and_priority(&mut request, out);
     trim_amounts(&mut request);
@@ -92,6 +94,11 @@ fn sequential(request: &SubmitJobRequest) -> Option<Vec<osprey_model::request::J
 /// queue: Batch compares priorities only inside one share.
 fn share_and_priority(request: &mut SubmitJobRequest, out: &Outgoing<'_>) {
     if out.pool.fair_share {
+        // As asked, or not at all: the two go together.
+        let is_asked = request.share_identifier.is_some() && request.scheduling_priority_override.is_some();
+        if out.pool.mode.submits_as_asked() && is_asked {
+            return;
+        }
         request.share_identifier = Some(share(out.job.tier.as_str()));
         request.scheduling_priority_override = Some(i64::from(out.job.priority));
     } else {

@@ -25,7 +25,7 @@ pub struct Record {
     /// The body.
     pub body: String,
     /// The first decision.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "crate::compact")]
     pub decision: Option<Decision>,
     /// Why it was refused, every reason.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -121,7 +121,7 @@ pub fn item(job: &Job, settings: &Settings) -> Result<Item, Failure> {
     if let (Some(team), Some(_)) = (&job.team, &job.run) {
         item.indexes.push(key::running(team, job.gpus, job.id));
     }
-    item.indexes.extend(due_at(job, settings).map(|at| key::due(at, job.id)));
+    item.indexes.extend(due_at(job, settings).map(|at| key::due_job(at, job)));
     Ok(item)
 }
 

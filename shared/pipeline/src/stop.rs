@@ -99,7 +99,7 @@ where
         repository::create(key::extra(job, id), repository::json(&row)),
     ];
     ports.write_items(&writes).await?;
-    tracing::error!(job_id = %job, attempt, batch_job_id = %id, "a second Batch job for one attempt was found.");
+    tracing::error!(metric = "DuplicatesStopped", job_id = %job, attempt, batch_job_id = %id, "a second Batch job for one attempt was found.");
     Ok(Some(row))
 }
 

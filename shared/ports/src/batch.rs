@@ -41,6 +41,15 @@ pub trait SubmitJob {
     fn submit_job(&self, call: &SubmitCall) -> impl Future<Output = Result<BatchJobId, SubmitError>> + Send;
 }
 
+/// The pipeline's share of the account's SubmitJob calls.
+pub trait SubmitRate {
+    /// Whether a submission may be made now; else the time before which none should be tried. A world that is alone
+    /// with its Batch always says yes.
+    fn may_submit(&self) -> impl Future<Output = Result<(), Timestamp>> + Send {
+        std::future::ready(Ok(()))
+    }
+}
+
 /// Describes jobs (`batch:DescribeJobs`).
 pub trait DescribeJobs {
     /// Describes at most 100 jobs. A job that Batch has forgotten is left out.

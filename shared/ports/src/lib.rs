@@ -8,13 +8,14 @@
 
 pub mod batch;
 pub mod clock;
+pub mod limits;
 pub mod notify;
 pub mod queue;
 pub mod store;
 
 pub use batch::{
     CancelJob, DescribeJobDefinition, DescribeJobs, JobSummary, ListChildren, ListJobs, SubmitCall, SubmitError,
-    SubmitJob, TerminateJob,
+    SubmitJob, SubmitRate, TerminateJob,
 };
 pub use clock::Clock;
 pub use notify::{Notice, Notify};
@@ -33,6 +34,9 @@ pub enum CallError {
     /// It was refused; nothing happened, and the same call will be refused again.
     #[error("the call was refused: {0}")]
     Refused(String),
+    /// The role may not make it; nothing happened. It will be made once somebody has permitted it.
+    #[error("the call was denied: {0}")]
+    Denied(String),
     /// Whether it took effect isn't known.
     #[error("the call may or may not have taken effect: {0}")]
     Unknown(String),

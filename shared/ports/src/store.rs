@@ -13,6 +13,10 @@ pub const ITEM_BYTES_MAX: usize = 400 * 1024;
 pub const TRANSACTION_WRITES_MAX: usize = 100;
 /// Largest transaction in bytes; DynamoDB's limit.
 pub const TRANSACTION_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Longest partition key in bytes; DynamoDB's limit.
+pub const PARTITION_KEY_BYTES_MAX: usize = 2048;
+/// Longest sort key in bytes; DynamoDB's limit.
+pub const SORT_KEY_BYTES_MAX: usize = 1024;
 /// Most items in one answer.
 pub const PAGE_ITEMS_MAX: usize = 1000;
 

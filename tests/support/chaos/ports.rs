@@ -13,7 +13,7 @@ use osprey_model::id::{BatchJobId, MessageId, QueueName};
 use osprey_ports::{
     CallError, CancelJob, Clock, DescribeJobDefinition, DescribeJobs, GetItem, IndexPage, IndexQuery, Item, JobSummary,
     Key, ListChildren, ListJobs, Notice, Notify, Page, QueryIndex, QueryItems, QueueKind, SendMessage, SortQuery,
-    StoreError, SubmitCall, SubmitError, SubmitJob, TerminateJob, Write, WriteItems,
+    StoreError, SubmitCall, SubmitError, SubmitJob, SubmitRate, TerminateJob, Write, WriteItems,
 };
 
 use super::breakage::Breakage;
@@ -307,6 +307,8 @@ impl TerminateJob for Ports {
         self.call("TerminateJob", |world| world.terminate(id.as_str(), reason)).await?
     }
 }
+
+impl SubmitRate for Ports {}
 
 impl SubmitJob for Ports {
     async fn submit_job(&self, call: &SubmitCall) -> Result<BatchJobId, SubmitError> {

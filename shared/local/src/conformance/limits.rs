@@ -1,10 +1,9 @@
 //! Limits: at the limit, and one over.
 
-use osprey_ports::store::{ITEM_BYTES_MAX, PAGE_ITEMS_MAX};
+use osprey_ports::store::{ITEM_BYTES_MAX, PAGE_ITEMS_MAX, PARTITION_KEY_BYTES_MAX, SORT_KEY_BYTES_MAX};
 use osprey_ports::{Expect, Index, IndexQuery, Item, Key, SortQuery, StoreError};
 
 use super::{Bench, Store, delete, entry, put, too_large};
-use crate::store::{PARTITION_KEY_BYTES_MAX, SORT_KEY_BYTES_MAX};
 
 pub(super) async fn run<S: Store>(bench: &Bench<'_, S>) {
     item_size(bench).await;

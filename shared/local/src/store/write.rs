@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
+use osprey_ports::limits::{check_size, key, refused};
 use osprey_ports::{Expect, IndexEntry, Item, Key, StoreError, Write};
 use rusqlite::{Transaction, params};
 
-use super::limits::{check_size, key, refused};
 use super::read::{self, entries_from, entries_text, number};
 use crate::database::{Fault, Statements};
 

@@ -117,6 +117,8 @@ pub(super) const ACTIONS: &[(&str, &[Member])] = &[
     ("RequeueJob", &[ACTION, JOB, REASON]),
     ("HoldJob", &[ACTION, JOB, REASON]),
     ("ReleaseJob", &[ACTION, JOB, REASON]),
+    ("ApplyPolicy", &[ACTION, must("policy", Text("name = 'default'")), REASON]),
+    ("SetMode", &[ACTION, must("pool", Text("main")), must("mode", Text("observe")), REASON]),
     ("RedriveDeadLetter", &[ACTION, must("deadLetterId", Text("dl-1"))]),
     ("DiscardDeadLetter", &[ACTION, must("deadLetterId", Text("dl-1")), REASON]),
 ];

@@ -258,7 +258,7 @@ fn actions_that_say_something_wrong_are_refused() {
         ),
         (
             r#"{"action":"Explode"}"#,
-            "there is no action `Explode`; known are `CancelJob`, `RequeueJob`, `HoldJob`, `ReleaseJob`, `RedriveDeadLetter` or `DiscardDeadLetter` (UnknownAction)",
+            "there is no action `Explode`; known are `CancelJob`, `RequeueJob`, `HoldJob`, `ReleaseJob`, `ApplyPolicy`, `SetMode`, `RedriveDeadLetter` or `DiscardDeadLetter` (UnknownAction)",
         ),
         (r#"{"action":"CancelJob","reason":"x"}"#, "`jobId` is missing (MissingMember)"),
         (

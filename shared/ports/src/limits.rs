@@ -1,14 +1,18 @@
-//! What DynamoDB refuses without a look at the table.
+//! What DynamoDB refuses without a look at the table: checked by every store before it is asked, so that a limit is
+//! told in the same words everywhere.
 
 use std::collections::BTreeSet;
 
-use osprey_ports::store::{ITEM_BYTES_MAX, TRANSACTION_BYTES_MAX, TRANSACTION_WRITES_MAX};
-use osprey_ports::{Index, Item, Key, StoreError, Write};
-
-use super::{PARTITION_KEY_BYTES_MAX, SORT_KEY_BYTES_MAX};
+use crate::store::{
+    ITEM_BYTES_MAX, Index, Item, Key, PARTITION_KEY_BYTES_MAX, SORT_KEY_BYTES_MAX, StoreError, TRANSACTION_BYTES_MAX,
+    TRANSACTION_WRITES_MAX, Write,
+};
 
 /// Checks the writes of one call.
-pub(super) fn check_writes(writes: &[Write]) -> Result<(), StoreError> {
+///
+/// # Errors
+/// [`StoreError::TooLarge`] over a limit, [`StoreError::Unusable`] for what no store takes.
+pub fn check_writes(writes: &[Write]) -> Result<(), StoreError> {
     check_count(writes)?;
     writes.iter().try_for_each(check_write)?;
     if writes.len() > 1 {
@@ -54,12 +58,18 @@ fn check_distinct(writes: &[Write]) -> Result<(), StoreError> {
 }
 
 /// Checks the size of an item.
-pub(super) fn check_size(bytes: usize) -> Result<(), StoreError> {
+///
+/// # Errors
+/// [`StoreError::TooLarge`] over the limit.
+pub fn check_size(bytes: usize) -> Result<(), StoreError> {
     at_most("the item in bytes", bytes, ITEM_BYTES_MAX)
 }
 
 /// Checks an item's key.
-pub(super) fn check_key(key: &Key) -> Result<(), StoreError> {
+///
+/// # Errors
+/// As [`check_writes`].
+pub fn check_key(key: &Key) -> Result<(), StoreError> {
     check_parts(&key.partition, &key.sort)
 }
 
@@ -79,12 +89,17 @@ fn check_partition(partition: &str) -> Result<(), StoreError> {
 }
 
 /// Checks a query.
-pub(super) fn check_query(partition: &str, limit: usize) -> Result<(), StoreError> {
+///
+/// # Errors
+/// As [`check_writes`].
+pub fn check_query(partition: &str, limit: usize) -> Result<(), StoreError> {
     check_partition(partition)?;
     if limit == 0 { Err(refused("a query for no items is refused")) } else { Ok(()) }
 }
 
-pub(super) fn key(write: &Write) -> &Key {
+/// The key that a write is about.
+#[must_use]
+pub fn key(write: &Write) -> &Key {
     match write {
         Write::Put { item, .. } => &item.key,
         Write::Delete { key, .. } | Write::Check { key, .. } | Write::Add { key, .. } => key,
@@ -106,6 +121,7 @@ fn at_most(what: &'static str, given: usize, limit: usize) -> Result<(), StoreEr
     if given > limit { Err(StoreError::TooLarge { what, limit, given }) } else { Ok(()) }
 }
 
-pub(super) fn refused(sentence: impl Into<String>) -> StoreError {
+/// What no store takes, whatever the table holds.
+pub fn refused(sentence: impl Into<String>) -> StoreError {
     StoreError::Unusable(sentence.into())
 }

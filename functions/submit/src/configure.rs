@@ -1,0 +1,97 @@
+//! Actions that change what is in force: the policy, a pool's mode.
+
+use osprey_model::id::PoolName;
+use osprey_model::message::Action;
+use osprey_model::message::words::{either, quote};
+use osprey_model::pool::PoolMode;
+use osprey_model::reason::{ReasonCode, Refusal};
+use osprey_pipeline::context::Context;
+use osprey_pipeline::failure::Failure;
+use osprey_pipeline::in_force::{self, StoredMode, StoredPolicy};
+use osprey_policy::Policy;
+use osprey_ports::{Expect, ReceivedMessage, StoreError, Write};
+
+use crate::action::{kept, refuse};
+use crate::handle::Ports;
+
+/// Puts a policy into force, if it can be read and passes its own tests. Each process reads it within a minute.
+pub async fn policy<P: Ports>(
+    ctx: &Context<'_>,
+    ports: &P,
+    message: &ReceivedMessage,
+    action: &Action,
+    text: &str,
+) -> Result<(), Failure> {
+    let now = ports.now().as_millisecond();
+    let revision = match checked(ctx, text) {
+        Ok(revision) => revision,
+        Err(refusal) => return refuse(ports, kept(message, action, None, now, Err(refusal))).await,
+    };
+    let stored = StoredPolicy { text: text.to_owned(), applied_at: now, by: message.sender.clone() };
+    let mut writes = in_force::policy_writes(&stored, Expect::Any);
+    writes.extend(kept(message, action, None, now, Ok(format!("policy {revision} is in force within a minute"))));
+    once(ports, &writes).await
+}
+
+/// The revision of a policy that may be put into force.
+fn checked(ctx: &Context<'_>, text: &str) -> Result<String, Refusal> {
+    let invalid = |sentence: String| Refusal::new(ReasonCode::InvalidPolicy, sentence);
+    if !ctx.settings.changeable {
+        return Err(invalid("this pipeline takes its policy from a file; start it again with another one".to_owned()));
+    }
+    let loaded = Policy::load(text).map_err(|errors| {
+        let faults: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        invalid(format!("the policy has {} mistake(s): {}", faults.len(), faults.join("; ")))
+    })?;
+    let failed: Vec<String> = loaded
+        .policy
+        .run_tests()
+        .iter()
+        .filter(|outcome| !outcome.failures.is_empty())
+        .map(|outcome| format!("{}: {}", quote(&outcome.name), outcome.failures.join(", ")))
+        .collect();
+    if !failed.is_empty() {
+        return Err(invalid(format!("the policy fails {} of its own tests: {}", failed.len(), failed.join("; "))));
+    }
+    Ok(loaded.policy.revision().to_string())
+}
+
+/// Sets a pool's mode. Each process reads it within a minute.
+pub async fn mode<P: Ports>(
+    ctx: &Context<'_>,
+    ports: &P,
+    message: &ReceivedMessage,
+    action: &Action,
+    pool: &PoolName,
+    mode: PoolMode,
+) -> Result<(), Failure> {
+    let now = ports.now().as_millisecond();
+    if let Err(refusal) = known(ctx, pool) {
+        return refuse(ports, kept(message, action, None, now, Err(refusal))).await;
+    }
+    let stored = StoredMode { mode, set_at: now, by: message.sender.clone() };
+    let mut writes = vec![in_force::mode_write(pool, &stored)];
+    let done = format!("pool `{pool}` is in mode `{}` within a minute", mode.as_str());
+    writes.extend(kept(message, action, None, now, Ok(done)));
+    once(ports, &writes).await
+}
+
+fn known(ctx: &Context<'_>, pool: &PoolName) -> Result<(), Refusal> {
+    if !ctx.settings.changeable {
+        let sentence = "this pipeline takes its pools from its command line; start it again with other ones";
+        return Err(Refusal::new(ReasonCode::UnknownPool, sentence));
+    }
+    if ctx.pool(pool).is_some() {
+        return Ok(());
+    }
+    let names = either(ctx.pools.iter().map(|pool| pool.name.as_str()));
+    Err(Refusal::new(ReasonCode::UnknownPool, format!("there is no pool {}; there are {names}", quote(pool.as_str()))))
+}
+
+/// Writes what an action does and that it was done; not a second time.
+async fn once<P: Ports>(ports: &P, writes: &[Write]) -> Result<(), Failure> {
+    match ports.write_items(writes).await {
+        Ok(()) | Err(StoreError::Conflict { .. }) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
