@@ -6,7 +6,7 @@
 //! processes together keep the rate without a look at each other, and one token costs a tenth of a write. Slots that
 //! come too late to be used are lost; nothing is ever owed.
 //!
-//! The time may run ahead of the clock by [`HORIZON`]. Beyond that there is no token: the job stays in its queue.
+//! The time may run ahead of the clock by `HORIZON`. Beyond that there is no token: the job stays in its queue.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
