@@ -1,38 +1,12 @@
 //! The dashboard and the alarms show what the code emits, and each alarm has its page.
 
+use osprey_lambda::metrics::{self, METRICS, NAMESPACE};
 use osprey_tests::text_files;
 use serde_json::{Value, json};
 
 use super::{at, parse, resolved, resources, template};
 use crate::{Checked, assert_none, list, text};
 
-/// Metrics of the namespace `Osprey`, each with the sets of dimensions it is emitted under besides `Stack`.
-const EMITTED: [(&str, &[&str]); 24] = [
-    ("JobsWaiting", &["Pool,Tier"]),
-    ("WaitMedianSeconds", &["Pool,Tier"]),
-    ("WaitOldestSeconds", &["Pool,Tier"]),
-    ("GpusRunning", &["Pool"]),
-    ("GpusFree", &["Pool"]),
-    ("FragmentationPercent", &["Pool"]),
-    ("UtilisationPercent", &["Pool"]),
-    ("ScheduleLagSeconds", &["Pool"]),
-    ("CycleMilliseconds", &["Pool"]),
-    ("JobsDerived", &[""]),
-    ("JobsRefused", &[""]),
-    ("JobsStarted", &[""]),
-    ("JobsPreempted", &[""]),
-    ("DeadLetters", &[""]),
-    ("DerivationFallbacks", &[""]),
-    ("ApiThrottles", &[""]),
-    ("DuplicatesStopped", &[""]),
-    ("PolicyRejected", &[""]),
-    ("PrioritiesDistinct", &[""]),
-    ("HighPriorityWaitOldestSeconds", &[""]),
-    ("DeniedCalls", &[""]),
-    ("InvocationsCutShort", &[""]),
-    ("JobsRequeued", &["Class"]),
-    ("WastedGpuHours", &["Team"]),
-];
 /// Metrics of AWS's own that the template uses, each with its dimension.
 const OF_AWS: [(&str, &str, &str); 4] = [
     ("AWS/SQS", "ApproximateAgeOfOldestMessage", "QueueName"),
@@ -43,12 +17,9 @@ const OF_AWS: [(&str, &str, &str); 4] = [
 
 /// Whether somebody emits the metric under exactly these dimensions.
 fn is_emitted(namespace: &str, metric: &str, dimensions: &[&str]) -> bool {
-    if namespace == "Osprey" {
-        let Some(("Stack", further)) = dimensions.split_first().map(|(first, further)| (*first, further.join(",")))
-        else {
-            return false;
-        };
-        return EMITTED.iter().any(|(name, sets)| *name == metric && sets.contains(&further.as_str()));
+    if namespace == NAMESPACE {
+        let Some((&"Stack", further)) = dimensions.split_first() else { return false };
+        return metrics::named(metric).is_some_and(|known| known.dimensions == further);
     }
     OF_AWS.iter().any(|known| (known.0, known.1) == (namespace, metric) && dimensions == [known.2])
 }
@@ -159,8 +130,8 @@ fn the_dashboard_shows_what_is_emitted() -> Checked {
     let template = template()?;
     assert_none("template.yaml", &dashboard_offences(&template));
     let body = resolved(&template, &template["Resources"]["Dashboard"]["Properties"]["DashboardBody"]);
-    for (name, _) in EMITTED {
-        assert!(body.contains(name), "the dashboard doesn't show {name}");
+    for metric in METRICS {
+        assert!(body.contains(metric.name), "the dashboard doesn't show {}", metric.name);
     }
     Ok(())
 }

@@ -21,44 +21,9 @@ const OF_THE_PLACE: [&str; 7] = [
 const WITHOUT_RESOURCES: [&str; 4] =
     ["batch:DescribeJobDefinitions", "batch:DescribeJobQueues", "batch:DescribeJobs", "batch:ListJobs"];
 
-/// What each function calls.
+/// What each function calls, as the adapters say.
 fn called(function: &str) -> BTreeSet<String> {
-    let store = ["ConditionCheckItem", "DeleteItem", "GetItem", "PutItem", "Query", "UpdateItem"];
-    let mut called: BTreeSet<String> = store.iter().map(|verb| format!("dynamodb:{verb}")).collect();
-    let further: &[&str] = match function {
-        "submit" => &[
-            "batch:SubmitJob",
-            "batch:DescribeJobQueues",
-            "batch:TagResource",
-            "batch:TerminateJob",
-            "batch:DescribeJobs",
-            "batch:DescribeJobDefinitions",
-            "batch:ListJobs",
-            "sqs:SendMessage",
-        ],
-        "watch" => &[
-            "batch:SubmitJob",
-            "batch:DescribeJobQueues",
-            "batch:TagResource",
-            "batch:TerminateJob",
-            "batch:DescribeJobs",
-            "batch:DescribeJobDefinitions",
-            "batch:ListJobs",
-            "sqs:SendMessage",
-            "sns:Publish",
-        ],
-        "requeue" => &[
-            "batch:TerminateJob",
-            "batch:DescribeJobs",
-            "batch:DescribeJobDefinitions",
-            "batch:ListJobs",
-            "sqs:SendMessage",
-        ],
-        "dead-letter" => &["sqs:SendMessage", "sns:Publish"],
-        _ => &[],
-    };
-    called.extend(further.iter().map(|action| (*action).to_owned()));
-    called
+    osprey_aws::actions::of(function).unwrap_or_default().into_iter().map(str::to_owned).collect()
 }
 
 /// One or several, as a list.
