@@ -46,6 +46,10 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
+    if !options.osprey.is_file() {
+        say(&missing(&options.osprey));
+        return ExitCode::from(2);
+    }
     let started = Instant::now();
     let next = AtomicU64::new(options.first);
     let failed = AtomicU64::new(0);
@@ -67,8 +71,18 @@ fn main() -> ExitCode {
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
+/// The program beside this one: both are built into the same folder, wherever that is.
+fn beside() -> Result<PathBuf, String> {
+    let own = env::current_exe().map_err(|error| format!("where this program is can't be told: {error}"))?;
+    Ok(own.with_file_name("osprey"))
+}
+
+fn missing(osprey: &Path) -> String {
+    format!("there is no program `{}`; build it by `cargo build --release`, or name one by --osprey", osprey.display())
+}
+
 fn options(mut arguments: impl Iterator<Item = String>) -> Result<Options, String> {
-    let osprey = osprey_tests::root().join("target/release/osprey");
+    let osprey = beside()?;
     let mut options = Options { kind: Kind::Run, rounds: 20, first: 1, osprey };
     while let Some(flag) = arguments.next() {
         if flag == "--serve" {
@@ -139,8 +153,17 @@ mod tests {
         let options = parsed(&["--serve", "--rounds", "3", "--first", "7", "--osprey", "x"]).unwrap();
         assert_eq!(options, Options { kind: Kind::Serve, rounds: 3, first: 7, osprey: PathBuf::from("x") });
         assert_eq!(parsed(&[]).unwrap().kind, Kind::Run);
+        assert_eq!(parsed(&[]).unwrap().osprey.parent(), env::current_exe().unwrap().parent());
         assert_eq!(parsed(&["--rounds", "x"]).unwrap_err(), "--rounds takes a number, not `x`");
         assert!(parsed(&["--seeds", "1"]).unwrap_err().starts_with("unknown flag `--seeds`; "));
         assert_eq!(parsed(&["--rounds"]).unwrap_err(), "--rounds needs a value");
+    }
+
+    #[test]
+    fn a_program_that_isnt_there_is_told_before_the_first_round() {
+        assert_eq!(
+            missing(Path::new("no/osprey")),
+            "there is no program `no/osprey`; build it by `cargo build --release`, or name one by --osprey"
+        );
     }
 }
