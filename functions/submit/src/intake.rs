@@ -74,6 +74,11 @@ fn tell(job: &Job) {
 /// The digest that tells whether two messages hold the same request, whatever the order of its members, and whether
 /// what says nothing is left out or written as an empty list or object.
 fn payload(request: &SubmitJobRequest) -> String {
+    let text = repository::json(request);
+    // Most requests hold nothing empty, and need not be taken apart.
+    if !text.contains("[]") && !text.contains("{}") {
+        return digest(&text);
+    }
     let mut value = serde_json::to_value(request).unwrap_or_default();
     leave_out_empty(&mut value);
     digest(&value.to_string())
@@ -97,7 +102,8 @@ fn is_empty(value: &Value) -> bool {
 
 fn digest(text: &str) -> String {
     let digest = Sha256::digest(text.as_bytes());
-    digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+    let first = digest.first_chunk().copied().map_or(0, u64::from_be_bytes);
+    format!("{first:016x}")
 }
 
 /// What happens right after a job was recorded. When it breaks off here, `watch` goes on.
@@ -297,6 +303,16 @@ mod tests {
         ] {
             assert_eq!(of(&format!(r#"{{"jobDefinition":"b",{members},"jobName":"a"}}"#)), plain, "{members}");
         }
+    }
+
+    #[test]
+    fn the_short_way_to_a_digest_leads_where_the_long_one_does() {
+        let body = r#"{"jobName":"ä","jobDefinition":"b","tags":{"z":"1","a":"\"2\""},"retryStrategy":{"attempts":1}}"#;
+        let mut value = serde_json::to_value(serde_json::from_str::<SubmitJobRequest>(body).unwrap()).unwrap();
+        leave_out_empty(&mut value);
+        assert_eq!(of(body), digest(&value.to_string()));
+        // As it was when the first jobs were recorded.
+        assert_eq!(digest("{}"), "44136fa355b3678a");
     }
 
     #[test]

@@ -2,29 +2,59 @@
 //! Every message is kept with its decision, and a table is paid for by the kilobyte.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use jiff::Timestamp;
 use osprey_model::decision::{Decision, Derivation, FactValue, Step};
 use osprey_model::id::{PolicyRevision, PoolName, TierName};
+use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
+use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// Rule, whether it matched, contribution, number after it, facts, error.
-#[derive(Serialize, Deserialize)]
+#[derive(Deserialize)]
 struct Row(String, bool, i64, i64, BTreeMap<String, FactValue>, Option<String>);
 
+/// The same as it is written.
+#[derive(Serialize)]
+struct WrittenRow<'a>(&'a str, bool, i64, i64, &'a BTreeMap<String, FactValue>, &'a Option<String>);
+
 /// A step as it is kept now, or as it was kept once.
-#[derive(Deserialize)]
-#[serde(untagged)]
 enum Either {
     Row(Row),
     Step(Step),
+}
+
+impl<'de> Deserialize<'de> for Either {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(EitherVisitor)
+    }
+}
+
+/// A list is a row, and an object a step: nothing need be read twice to find out.
+struct EitherVisitor;
+
+impl<'de> Visitor<'de> for EitherVisitor {
+    type Value = Either;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a step of a decision")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<Either, A::Error> {
+        Row::deserialize(SeqAccessDeserializer::new(list)).map(Either::Row)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, object: A) -> Result<Either, A::Error> {
+        Step::deserialize(MapAccessDeserializer::new(object)).map(Either::Step)
+    }
 }
 
 #[derive(Serialize)]
 struct Written<'a> {
     priority: u32,
     tier: &'a TierName,
-    steps: Vec<Row>,
+    steps: Vec<WrittenRow<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     fallback: &'a Option<String>,
     pool: &'a PoolName,
@@ -48,10 +78,10 @@ struct Read {
     warnings: Vec<String>,
 }
 
-impl From<&Step> for Row {
-    fn from(step: &Step) -> Self {
-        let Step { rule, matched, contribution, priority_after, because, error } = step.clone();
-        Self(rule, matched, contribution, priority_after, because, error)
+impl<'a> From<&'a Step> for WrittenRow<'a> {
+    fn from(step: &'a Step) -> Self {
+        let Step { rule, matched, contribution, priority_after, because, error } = step;
+        Self(rule, *matched, *contribution, *priority_after, because, error)
     }
 }
 
@@ -75,7 +105,7 @@ pub fn serialize<S: Serializer>(decision: &Option<Decision>, serializer: S) -> R
         return serializer.serialize_none();
     };
     let Derivation { priority, tier, steps, fallback } = derivation;
-    let steps = steps.iter().map(Row::from).collect();
+    let steps = steps.iter().map(WrittenRow::from).collect();
     Written { priority: *priority, tier, steps, fallback, pool, policy_revision, decided_at: *decided_at, warnings }
         .serialize(serializer)
 }

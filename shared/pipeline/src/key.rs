@@ -16,6 +16,8 @@
 //! | `DEAD#id` | `STATE`, `RECORD#nnn` | a dead letter, its message in chunks |
 //! | `USAGE#team` | `DAY#yyyy-mm-dd` | GPU-milliseconds of the day, by kind |
 
+use std::fmt::Write as _;
+
 use osprey_model::id::{BatchJobId, JobId, MessageId};
 use osprey_model::job::Job;
 use osprey_ports::{Index, IndexEntry, Key};
@@ -45,10 +47,19 @@ pub const DEAD_LETTERS: &str = "DEAD";
 /// Partition of the index of what is due.
 pub const DUE: &str = "DUE";
 
+/// A key that is an id behind what tells its kind.
+fn of(kind: &str, id: JobId) -> String {
+    // A UUID as text.
+    let mut key = String::with_capacity(kind.len() + 36);
+    key.push_str(kind);
+    id.push_to(&mut key);
+    key
+}
+
 /// The partition of a job.
 #[must_use]
 pub fn job_partition(id: JobId) -> String {
-    format!("JOB#{id}")
+    of("JOB#", id)
 }
 
 /// The state of a job.
@@ -78,7 +89,7 @@ pub fn attempt(id: JobId, number: u32) -> Key {
 /// The edge from a job to one that depends on it.
 #[must_use]
 pub fn child(parent: JobId, child: JobId) -> Key {
-    Key::new(job_partition(parent), format!("{CHILD}{child}"))
+    Key::new(job_partition(parent), of(CHILD, child))
 }
 
 /// Another message for the same job.
@@ -114,7 +125,7 @@ pub fn action(message: &MessageId) -> Key {
 /// The partition of a dead letter.
 #[must_use]
 pub fn dead_partition(id: JobId) -> String {
-    format!("DEAD#{id}")
+    of("DEAD#", id)
 }
 
 /// The state of a dead letter.
@@ -132,17 +143,31 @@ pub fn usage(team: &str, day: &str) -> Key {
 /// A time as it sorts: milliseconds since 1970 in thirteen digits.
 #[must_use]
 pub fn sortable(ms: i64) -> String {
-    format!("{:013}", ms.max(0))
+    let mut text = String::with_capacity(LONGEST_ENTRY_USUAL);
+    push_sortable(&mut text, ms);
+    text
+}
+
+/// Room for an entry of an index with names as people choose them, bytes.
+const LONGEST_ENTRY_USUAL: usize = 128;
+
+fn push_sortable(text: &mut String, ms: i64) {
+    // Writing into a text can't fail.
+    let _ = write!(text, "{:013}", ms.max(0));
+}
+
+/// The start of an entry: a time, and the id behind it.
+fn at_of(at: i64, id: JobId) -> String {
+    let mut text = sortable(at);
+    text.push('#');
+    id.push_to(&mut text);
+    text
 }
 
 /// An entry in the listing of `partition`.
 #[must_use]
 pub fn listing(partition: &str, created_at: i64, id: JobId) -> IndexEntry {
-    IndexEntry {
-        index: Index::Listing,
-        partition: partition.to_owned(),
-        sort: format!("{}#{id}", sortable(created_at)),
-    }
+    IndexEntry { index: Index::Listing, partition: partition.to_owned(), sort: at_of(created_at, id) }
 }
 
 /// The partition of the index that lists what a team has in Batch.
@@ -160,15 +185,16 @@ pub fn running(team: &str, gpus: u32, id: JobId) -> IndexEntry {
 /// An entry in the index of what is due.
 #[must_use]
 pub fn due(at: i64, id: JobId) -> IndexEntry {
-    IndexEntry { index: Index::Due, partition: DUE.to_owned(), sort: format!("{}#{id}", sortable(at)) }
+    IndexEntry { index: Index::Due, partition: DUE.to_owned(), sort: at_of(at, id) }
 }
 
 /// An entry for a job in the index of what is due. It says what is counted of jobs, so that counting needs no reads.
 #[must_use]
 pub fn due_job(at: i64, job: &Job) -> IndexEntry {
-    let Job { id, gpus, priority, .. } = job;
+    let Job { gpus, priority, .. } = job;
     let (state, since) = (job.state.as_str(), if job.attempt == 0 { job.created_at } else { job.updated_at });
-    let sort = format!("{}#{id}#{state}#{gpus}#{priority}#{since}#{}#{}", sortable(at), job.tier, job.pool);
+    let mut sort = at_of(at, job.id);
+    let _ = write!(sort, "#{state}#{gpus}#{priority}#{since}#{}#{}", job.tier, job.pool);
     IndexEntry { index: Index::Due, partition: DUE.to_owned(), sort }
 }
 

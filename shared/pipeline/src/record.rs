@@ -1,5 +1,7 @@
 //! The message of a job, kept as it came: immutable, in chunks, since a message may hold 1 MiB and an item 400 KB.
 
+use std::borrow::Cow;
+
 use osprey_model::decision::Decision;
 use osprey_model::id::{JobId, MessageId};
 use osprey_model::reason::Refusal;
@@ -32,19 +34,39 @@ pub struct Record {
     pub refusals: Vec<Refusal>,
 }
 
+/// The first chunk as it is written: a [`Record`] with the first piece of its body.
+#[derive(Serialize)]
+struct First<'a> {
+    message: &'a MessageId,
+    sender: &'a str,
+    sent_at: i64,
+    body: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "crate::compact::serialize")]
+    decision: &'a Option<Decision>,
+    #[serde(skip_serializing_if = "<[Refusal]>::is_empty")]
+    refusals: &'a [Refusal],
+}
+
+impl<'a> First<'a> {
+    fn of(record: &'a Record, body: &'a str) -> Self {
+        let Record { message, sender, sent_at, body: _, decision, refusals } = record;
+        Self { message, sender, sent_at: *sent_at, body, decision, refusals }
+    }
+}
+
 /// A further chunk of a long body.
 #[derive(Serialize, Deserialize)]
-struct Rest {
-    body: String,
+struct Rest<'a> {
+    body: Cow<'a, str>,
 }
 
 /// The writes that keep a record under `partition`; each demands that nothing is there.
 #[must_use]
 pub fn writes(partition: &str, record: &Record) -> Vec<Write> {
     let mut pieces = pieces(&record.body).into_iter();
-    let first = Record { body: pieces.next().unwrap_or_default().to_owned(), ..record.clone() };
+    let first = First::of(record, pieces.next().unwrap_or_default());
     let bodies = std::iter::once(repository::json(&first))
-        .chain(pieces.map(|piece| repository::json(&Rest { body: piece.to_owned() })));
+        .chain(pieces.map(|piece| repository::json(&Rest { body: Cow::Borrowed(piece) })));
     bodies
         .enumerate()
         .map(|(number, body)| {
@@ -76,7 +98,7 @@ pub async fn read<P: QueryItems + Sync>(ports: &P, partition: String) -> Result<
     let Some((first, rest)) = items.split_first() else { return Ok(None) };
     let mut record: Record = repository::read(first)?;
     for item in rest {
-        record.body.push_str(&repository::read::<Rest>(item)?.body);
+        record.body.push_str(&repository::read::<Rest<'static>>(item)?.body);
     }
     Ok(Some(record))
 }

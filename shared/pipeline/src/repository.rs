@@ -10,6 +10,9 @@ use crate::context::Settings;
 use crate::failure::Failure;
 use crate::key;
 
+/// Bytes of most items.
+const BYTES_USUAL: usize = 1024;
+
 /// Tries of one change before the message is left for another time.
 pub const TRIES_MAX: u32 = 8;
 
@@ -77,8 +80,30 @@ where
     P: GetItem + WriteItems + Sync,
     F: Fn(&Job) -> Option<Change> + Send + Sync,
 {
+    change_loaded(ports, settings, id, None, decide).await
+}
+
+/// Changes a job as [`change`] does, by a caller that has just read it: the first look needs no reading.
+///
+/// # Errors
+/// As [`change`].
+pub async fn change_loaded<P, F>(
+    ports: &P,
+    settings: &Settings,
+    id: JobId,
+    mut in_hand: Option<Loaded>,
+    decide: F,
+) -> Result<Changed, Failure>
+where
+    P: GetItem + WriteItems + Sync,
+    F: Fn(&Job) -> Option<Change> + Send + Sync,
+{
     for _ in 0..TRIES_MAX {
-        let Some(loaded) = load(ports, id).await? else { return Ok(Changed::Missing) };
+        let read = match in_hand.take() {
+            Some(loaded) => Some(loaded),
+            None => load(ports, id).await?,
+        };
+        let Some(loaded) = read else { return Ok(Changed::Missing) };
         let Some(change) = decide(&loaded.job) else { return Ok(Changed::Unchanged(Box::new(loaded.job))) };
         let after = change.job.clone();
         match write(ports, settings, &loaded, change).await {
@@ -156,7 +181,10 @@ pub fn read<T: DeserializeOwned>(item: &Item) -> Result<T, Failure> {
 /// A value as JSON. Our records have text keys only, so this can't fail; an impossible failure gives an empty object,
 /// which [`read`] then refuses.
 pub fn json<T: Serialize>(value: &T) -> String {
-    serde_json::to_string(value).unwrap_or_else(|_| "{}".to_owned())
+    // Room for what most items are, so that the text isn't moved while it grows.
+    let mut text = Vec::with_capacity(BYTES_USUAL);
+    let written = serde_json::to_writer(&mut text, value).ok().and_then(|()| String::from_utf8(text).ok());
+    written.unwrap_or_else(|| "{}".to_owned())
 }
 
 /// Every item of a partition whose sort key starts with `prefix`, in order.

@@ -100,12 +100,12 @@ impl<'de> Visitor<'de> for Node<'_> {
         let mut object = Map::new();
         while let Some(name) = access.next_key::<String>()? {
             let mark = self.0.path.enter_member(&name);
-            if object.contains_key(&name) && self.0.repeated.len() < REPEATED_MAX {
+            let value = access.next_value_seed(Node(self.0))?;
+            let is_repeated = object.insert(name, value).is_some();
+            if is_repeated && self.0.repeated.len() < REPEATED_MAX {
                 self.0.repeated.push(self.0.path.to_string());
             }
-            let value = access.next_value_seed(Node(self.0))?;
             self.0.path.leave(mark);
-            object.insert(name, value);
         }
         Ok(Value::Object(object))
     }

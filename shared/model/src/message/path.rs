@@ -1,6 +1,6 @@
 //! Where in a body something stands: `containerOverrides.resourceRequirements[0].value`.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 
 /// A path that grows on the way in and shrinks on the way out.
 #[derive(Debug, Default)]
@@ -24,7 +24,8 @@ impl Path {
     /// Goes into an element of a list.
     pub(super) fn enter_index(&mut self, index: usize) -> Mark {
         let mark = Mark(self.0.len());
-        self.0.push_str(&format!("[{index}]"));
+        // Writing into a text can't fail.
+        let _ = write!(self.0, "[{index}]");
         mark
     }
 

@@ -40,7 +40,7 @@ pub(super) fn check(
 
 /// The request in bytes with what Osprey adds: once for the request, and once for each container beyond the first.
 fn size(request: &SubmitJobRequest) -> Option<Refusal> {
-    let given = json_length(request, |text| text.len());
+    let given = json_length(request).bytes;
     let ours = REQUEST_BYTES_OURS + OVERRIDES_CHARACTERS_OURS * overrides::container_count(request).saturating_sub(1);
     let allowed = REQUEST_BYTES_MAX.saturating_sub(ours);
     (given > allowed).then(|| {
@@ -51,9 +51,33 @@ fn size(request: &SubmitJobRequest) -> Option<Refusal> {
     })
 }
 
+/// The length of a text that isn't kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Length {
+    bytes: usize,
+    characters: usize,
+}
+
+impl std::io::Write for Length {
+    fn write(&mut self, text: &[u8]) -> std::io::Result<usize> {
+        self.bytes += text.len();
+        // Every character has one byte that doesn't go on another.
+        self.characters += text.iter().filter(|byte| **byte & 0b1100_0000 != 0b1000_0000).count();
+        Ok(text.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
 /// The length of what is sent. A value that can't be written, which no request is, would count as nothing.
-fn json_length(value: &impl serde::Serialize, measure: impl Fn(&str) -> usize) -> usize {
-    serde_json::to_string(value).map_or(0, |text| measure(&text))
+fn json_length(value: &impl serde::Serialize) -> Length {
+    let mut length = Length::default();
+    match serde_json::to_writer(&mut length, value) {
+        Ok(()) => length,
+        Err(_) => Length::default(),
+    }
 }
 
 fn job_name(name: &str) -> Option<Refusal> {

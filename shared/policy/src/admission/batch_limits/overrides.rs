@@ -175,7 +175,7 @@ fn eks_faults(path: &str, eks: &EksPropertiesOverride, findings: &mut Findings) 
 
 /// Batch takes longer ones and fails the job when it is about to start.
 fn too_long(path: &str, overrides: &impl serde::Serialize, containers: usize) -> Option<Refusal> {
-    let given = json_length(overrides, |text| text.chars().count());
+    let given = json_length(overrides).characters;
     let ours = OVERRIDES_CHARACTERS_OURS * containers;
     let allowed = OVERRIDES_CHARACTERS_MAX.saturating_sub(ours);
     (given > allowed).then(|| {
