@@ -235,10 +235,10 @@ async fn close<P: Ports>(
     if loaded.job.run.as_ref().is_none_or(|run| run.id != *id) {
         return Ok(Applied::Nothing);
     }
-    let class = class(ports, id, detail, &loaded.job).await?;
+    let class = class(ctx, ports, id, detail, &loaded.job).await?;
     let wanted = if class == EndClass::Succeeded { Wanted::default() } else { wanted(ports, job).await? };
     let now = ports.now().as_millisecond();
-    let changed = repository::change(ports, ctx.settings, job, |job| {
+    let changed = repository::change_loaded(ports, ctx.settings, job, Some(loaded), |job| {
         let run = job.run.as_ref().filter(|run| run.id == *id)?;
         let closing = Closing { job, run, detail, class, wanted: &wanted, now };
         Some(closing.change(ctx))
@@ -297,35 +297,58 @@ async fn wanted<P: Ports>(ports: &P, job: JobId) -> Result<Wanted, Failure> {
 }
 
 /// The class of an end. An array is what its failed children are: a failure if one of them is, else an interruption.
-async fn class<P: Ports>(ports: &P, id: &BatchJobId, detail: &JobDetail, job: &Job) -> Result<EndClass, Failure> {
+///
+/// Answers lag: while a child that must have failed is described as it was before, the news has to come again. An array
+/// that ended long ago is judged by what there is.
+async fn class<P: Ports>(
+    ctx: &Context<'_>,
+    ports: &P,
+    id: &BatchJobId,
+    detail: &JobDetail,
+    job: &Job,
+) -> Result<EndClass, Failure> {
     let stopped_by = if job.stop.is_some() { StoppedBy::Person } else { StoppedBy::Nobody };
     let class = classify(detail, stopped_by);
     if class != EndClass::ArrayChildFailed {
         return Ok(class);
     }
-    let children = failed_children(ports, id, detail).await?;
+    let Failed { children, certain } = failed_children(ports, id, detail).await?;
     let details = ports.describe_jobs(&children).await.map_err(Failure::call("DescribeJobs"))?;
     let failed = details.iter().filter(|child| child.status == BatchStatus::Failed);
     let classes: Vec<EndClass> = failed.map(|child| classify(child, stopped_by)).collect();
+    let patience_ends = detail.stopped_at.unwrap_or(0).saturating_add(ctx.settings.silence_ms);
+    if classes.len() < certain && ports.now().as_millisecond() < patience_ends {
+        return Err(Failure::Behind("a child of an array has failed and isn't described so yet"));
+    }
     let failure = classes.iter().copied().find(|class| class.is_failure());
     let cancelled = classes.iter().copied().find(|class| *class == EndClass::Cancelled);
     Ok(cancelled.or(failure).or(classes.first().copied()).unwrap_or(EndClass::ExitCode))
 }
 
+/// Children to look at to classify an array.
+struct Failed {
+    children: Vec<BatchJobId>,
+    /// So many of them have failed, whatever their descriptions say yet.
+    certain: usize,
+}
+
 /// The children to look at to classify an array: its failed ones as far as a list shows them. Lists lag; where one shows
 /// fewer than the array itself counts, the first children by index are looked at too.
-async fn failed_children<P: Ports>(ports: &P, id: &BatchJobId, detail: &JobDetail) -> Result<Vec<BatchJobId>, Failure> {
+async fn failed_children<P: Ports>(ports: &P, id: &BatchJobId, detail: &JobDetail) -> Result<Failed, Failure> {
     let listed = ports.list_failed_children(id, CHILDREN_MAX).await.map_err(Failure::call("ListJobs of an array"))?;
     let array = detail.array_properties.as_ref();
     let number = |count: Option<i64>| count.and_then(|count| usize::try_from(count).ok()).unwrap_or(0);
     let counted = number(array.and_then(|array| array.status_summary.get(BatchStatus::Failed.as_str()).copied()));
-    if listed.len() >= counted.clamp(1, CHILDREN_MAX) {
-        return Ok(listed);
+    let certain = listed.len();
+    if certain >= counted.clamp(1, CHILDREN_MAX) {
+        return Ok(Failed { children: listed, certain });
     }
     let size = number(array.and_then(|array| array.size));
     let by_index = (0..size).map(|index| BatchJobId::new(format!("{id}:{index}")));
     let unlisted: Vec<BatchJobId> = by_index.filter(|child| !listed.contains(child)).take(CHILDREN_MAX).collect();
-    Ok(listed.into_iter().chain(unlisted).take(CHILDREN_MAX).collect())
+    // Of a small array every child is looked at, and the failed ones are among them.
+    let certain = if (1..=CHILDREN_MAX).contains(&size) { counted.max(1) } else { certain };
+    Ok(Failed { children: listed.into_iter().chain(unlisted).take(CHILDREN_MAX).collect(), certain })
 }
 
 /// An attempt about to be closed.

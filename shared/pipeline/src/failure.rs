@@ -29,6 +29,9 @@ pub enum Failure {
         /// What is wrong.
         fault: String,
     },
+    /// Answers of Batch that contradict each other, since one of them lags behind.
+    #[error("Batch's answers lag behind: {0}")]
+    Behind(&'static str),
     /// Others changed the record at every try.
     #[error("job {0} changed under each of several tries")]
     Contended(osprey_model::id::JobId),
@@ -52,7 +55,7 @@ impl Failure {
                 Disposition::DeadLetter
             }
             Self::Call { source: CallError::Refused(_), .. } => Disposition::DeadLetter,
-            Self::Store(_) | Self::Call { .. } | Self::Contended(_) => Disposition::Retry,
+            Self::Store(_) | Self::Call { .. } | Self::Behind(_) | Self::Contended(_) => Disposition::Retry,
         }
     }
 

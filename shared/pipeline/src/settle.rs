@@ -50,7 +50,8 @@ async fn second<P: Ports>(ctx: &Context<'_>, ports: &P, job: &Job, detail: &JobD
     stop::extra(ctx, ports, owner, &BatchJobId::new(detail.job_id.as_str()), !detail.status.is_final()).await
 }
 
-/// The jobs of a claim that nobody recorded, oldest first. Those recorded as second ones are stopped once more.
+/// The jobs of a claim that nobody recorded, oldest first. Those recorded as second ones are stopped once more. One that
+/// a list shows and that isn't described yet may be ours, so nothing is said before it is.
 async fn find<P: Ports>(ctx: &Context<'_>, ports: &P, job: &Job, claim: &Claim) -> Result<Vec<JobDetail>, Failure> {
     let from = Timestamp::from_millisecond(claim.at.saturating_sub(CLOCK_SKEW_MS)).unwrap_or_default();
     let mut listed = ports.list_jobs(&claim.queue, &job.name, from).await.map_err(Failure::call("ListJobs"))?;
@@ -59,6 +60,10 @@ async fn find<P: Ports>(ctx: &Context<'_>, ports: &P, job: &Job, claim: &Claim) 
     let mut found = Vec::new();
     for some in ids.chunks(DESCRIBE_JOBS_MAX) {
         let details = ports.describe_jobs(some).await.map_err(Failure::call("DescribeJobs"))?;
+        let patience_ends = claim.at.saturating_add(ctx.settings.forgotten_ms);
+        if details.len() < some.len() && ports.now().as_millisecond() < patience_ends {
+            return Err(Failure::Behind("a job that a list shows isn't described yet"));
+        }
         for detail in details.into_iter().filter(|detail| is_of(detail, job.id, job.attempt)) {
             let id = BatchJobId::new(detail.job_id.as_str());
             if derive::owner(ports, &id).await?.is_some() {
