@@ -100,12 +100,18 @@ fn seeds(options: &Options) -> bool {
         ));
     };
     let tally = chaos::run_seeds(options.first, options.seeds, options.threads, planted, &tell);
-    let Tally { passed, failed, batch_jobs, extras, settled_ms_max } = tally;
-    let seconds = began.elapsed().as_secs_f64();
+    let Tally { passed, failed, jobs, batch_jobs, extras, settled_ms_max, walked, hash } = tally;
+    // The speed is no two times the same, and everything on standard output is.
+    let speed = to_f64(passed + failed) / began.elapsed().as_secs_f64();
+    drop(writeln!(std::io::stderr(), "{speed:.0} seeds/s on {} threads", options.threads));
+    let settled = settled_ms_max / 1000;
     say(&format!(
-        "{:.0} seeds/s; {batch_jobs} Batch jobs, {extras} second ones; settled at most {} s after faults stopped",
-        to_f64(passed + failed) / seconds,
-        settled_ms_max / 1000
+        "{jobs} jobs, {batch_jobs} Batch jobs, {extras} second ones; settled at most {settled} s after faults stopped; hash {hash:016x}"
+    ));
+    let left = walked.left();
+    say(&format!(
+        "edges of the lifecycle that no job took: {}",
+        if left.is_empty() { "none".to_owned() } else { left.join(", ") }
     ));
     say(&format!("chaos: {passed} passed, {failed} failed"));
     failed == 0
@@ -121,7 +127,7 @@ fn breakages(options: &Options) -> bool {
     let mut all = true;
     say("| breakage | seeds until caught | within | by |\n|---|---|---|---|");
     for (breakage, name, within) in Breakage::ALL {
-        match chaos::seeds_until_caught(breakage, options.first, within) {
+        match chaos::seeds_until_caught(breakage, options.first, within, options.threads) {
             Some((seeds, violation)) => say(&format!("| `{name}` | {seeds} | {within} | {violation} |")),
             None => {
                 all = false;

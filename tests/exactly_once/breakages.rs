@@ -4,7 +4,7 @@
 use osprey_tests::chaos::{Breakage, seeds_until_caught};
 
 fn is_caught(breakage: Breakage, by: &str) {
-    let caught = seeds_until_caught(breakage, 0, 10);
+    let caught = seeds_until_caught(breakage, 0, 10, 2);
     assert!(caught.as_ref().is_some_and(|(_, violation)| violation.contains(by)), "{breakage:?}: {caught:?}");
 }
 

@@ -3,3 +3,4 @@
 mod breakages;
 mod regressions;
 mod seeds;
+mod staged;

@@ -1,5 +1,6 @@
 //! A Batch without a client token: jobs that live by their scripts, lists that lag, stops that take their time.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 
 use osprey_model::event::BatchStatus;
@@ -58,8 +59,16 @@ pub struct BatchJob {
     pub heard: bool,
     /// Times at which a list should have shown it and didn't.
     pub hidden_at: Vec<i64>,
-    /// When the first of its children's starts was delivered, and which start that was.
-    pub child_starts: Vec<i64>,
+    /// How it was after each change: what an answer that lags shows. Empty where no answer lags.
+    past: Vec<Past>,
+}
+
+/// How a job was from a time on.
+#[derive(Clone, Debug)]
+struct Past {
+    from: i64,
+    whole: Unit,
+    children: Vec<Unit>,
 }
 
 /// What is to come of a change.
@@ -109,6 +118,8 @@ pub struct Batch {
     by_name: HashMap<String, Vec<usize>>,
     /// Jobs that have not ended.
     pub live: usize,
+    /// Whether it is kept how each job was.
+    keeps_past: bool,
 }
 
 impl Unit {
@@ -165,6 +176,21 @@ impl BatchJob {
         self.children.iter().enumerate().filter(move |(_, child)| shown(child)).map(|(index, _)| index)
     }
 
+    /// It as it was at a time; `None` before it was made. Where nothing is kept of how it was, as it is.
+    #[must_use]
+    pub fn as_of(&self, at: i64) -> Option<Cow<'_, Self>> {
+        if self.past.last().is_none_or(|last| last.from <= at) {
+            return Some(Cow::Borrowed(self));
+        }
+        let Past { whole, children, .. } = self.past.iter().rev().find(|past| past.from <= at)?.clone();
+        Some(Cow::Owned(Self { whole, children, past: Vec::new(), ..self.clone() }))
+    }
+
+    /// Keeps how it is from now on.
+    fn keep(&mut self, now: i64) {
+        self.past.push(Past { from: now, whole: self.whole.clone(), children: self.children.clone() });
+    }
+
     fn unit_mut(&mut self, part: Option<usize>) -> &mut Unit {
         match part {
             Some(child) if child < self.children.len() => self.children.get_mut(child).unwrap_or(&mut self.whole),
@@ -192,6 +218,12 @@ impl BatchJob {
 }
 
 impl Batch {
+    /// A Batch without jobs. Where answers lag it must be kept how each job was.
+    #[must_use]
+    pub fn new(keeps_past: bool) -> Self {
+        Self { keeps_past, ..Self::default() }
+    }
+
     /// Makes a job.
     pub fn create(&mut self, wanted: Wanted, id: String, now: i64) -> Vec<Effect> {
         let at = self.jobs.len();
@@ -218,12 +250,19 @@ impl Batch {
             stops: Vec::new(),
             heard: false,
             hidden_at: Vec::new(),
-            child_starts: Vec::new(),
+            past: Vec::new(),
             name: wanted.name,
             queue: wanted.queue,
             tags: wanted.tags,
         });
+        self.keep(at, now);
         vec![Effect::Next(now + 1_000, Turn { job: at, part: None, epoch: 0 })]
+    }
+
+    fn keep(&mut self, at: usize, now: i64) {
+        if let Some(job) = self.jobs.get_mut(at).filter(|_| self.keeps_past) {
+            job.keep(now);
+        }
     }
 
     /// A job by its id, or by the id of one of its children, with the child's index.
@@ -238,6 +277,12 @@ impl Batch {
 
     /// Takes the next step of a job or a child.
     pub fn turn(&mut self, turn: Turn, now: i64, random: &mut Random) -> Vec<Effect> {
+        let effects = self.step(turn, now, random);
+        self.keep(turn.job, now);
+        effects
+    }
+
+    fn step(&mut self, turn: Turn, now: i64, random: &mut Random) -> Vec<Effect> {
         let Some(job) = self.jobs.get_mut(turn.job) else { return Vec::new() };
         if turn.part.is_none() && !job.children.is_empty() {
             return Self::unfold(job, turn.job, now, random);
@@ -304,6 +349,7 @@ impl Batch {
             effects.push(Effect::Event(at, None));
         }
         self.close(at, now, &mut effects);
+        self.keep(at, now);
         effects
     }
 

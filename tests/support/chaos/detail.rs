@@ -1,5 +1,7 @@
 //! Batch's words: the detail of a job as an answer, and as the body of an event.
 
+use std::fmt::Write as _;
+
 use osprey_model::event::{ArrayDetail, AttemptDetail, BatchStatus, ContainerDetail, JobDetail};
 
 use super::batch::{BatchJob, Unit};
@@ -72,68 +74,119 @@ fn array(job: &BatchJob, part: Option<usize>) -> Option<ArrayDetail> {
     Some(ArrayDetail { size: i64::try_from(job.children.len()).ok(), index: None, status_summary: summary })
 }
 
-/// The body of an event, as EventBridge puts it into the queue.
+/// The body of an event, as EventBridge puts it into the queue. Put together by hand: there are hundreds in a run.
 #[must_use]
 pub fn event(job: &BatchJob, part: Option<usize>, number: u64) -> String {
     let unit = job.unit(part);
     let id = id_of(job, part);
-    let mut body = String::with_capacity(1_200);
-    body.push_str(&format!(
-        r#"{{"version":"0","id":"event-{number}","detail-type":"Batch Job State Change","source":"aws.batch","account":"123456789012","time":"2026-11-30T09:05:26Z","region":"us-east-1","resources":["arn:aws:batch:us-east-1:123456789012:job/{id}"],"detail":{{"jobArn":"arn:aws:batch:us-east-1:123456789012:job/{id}","jobName":"{}","jobId":"{id}","jobQueue":"arn:aws:batch:us-east-1:123456789012:job-queue/{}","status":"{}","createdAt":{},"#,
-        job.name,
-        job.queue,
-        unit.status.as_str(),
-        job.created_at
+    let mut body = String::with_capacity(1_400);
+    body.push_str(r#"{"version":"0","id":"event-"#);
+    push_number(&mut body, number);
+    body.push_str(concat!(
+        r#"","detail-type":"Batch Job State Change","source":"aws.batch","account":"123456789012","#,
+        r#""time":"2026-11-30T09:05:26Z","region":"us-east-1","#,
+        r#""resources":["arn:aws:batch:us-east-1:123456789012:job/"#
     ));
+    body.push_str(&id);
+    body.push_str(r#""],"detail":{"jobArn":"arn:aws:batch:us-east-1:123456789012:job/"#);
+    body.push_str(&id);
+    body.push_str(r#"","jobName":""#);
+    body.push_str(&job.name);
+    body.push_str(r#"","jobId":""#);
+    body.push_str(&id);
+    body.push_str(r#"","jobQueue":"arn:aws:batch:us-east-1:123456789012:job-queue/"#);
+    body.push_str(&job.queue);
+    body.push_str(r#"","status":""#);
+    body.push_str(unit.status.as_str());
+    body.push_str(r#"","createdAt":"#);
+    push_number(&mut body, job.created_at);
+    body.push(',');
     number_member(&mut body, "startedAt", unit.started_at);
     number_member(&mut body, "stoppedAt", unit.stopped_at);
-    let container = container_text(unit);
-    if let Some(told) = &unit.told {
-        body.push_str(&format!(r#""statusReason":{},"#, text(&told.status_reason)));
-    }
-    if unit.started_at.is_some() && unit.told.is_some() {
-        body.push_str(&format!(r#""attempts":[{{"container":{container}"#));
-        if let Some(told) = &unit.told {
-            body.push_str(&format!(r#","statusReason":{}"#, text(&told.status_reason)));
-        }
-        body.push_str("}],");
-    }
-    body.push_str(&array_text(job, part));
-    body.push_str(&format!(r#""container":{container},"tags":{{"#));
+    push_end(&mut body, unit);
+    push_array(&mut body, job, part);
+    body.push_str(r#""container":"#);
+    push_container(&mut body, unit);
+    body.push_str(r#","tags":{"#);
     for (at, (name, value)) in job.tags.iter().enumerate() {
-        let comma = if at > 0 { "," } else { "" };
-        body.push_str(&format!("{comma}{}:{}", text(name), text(value)));
+        if at > 0 {
+            body.push(',');
+        }
+        push_text(&mut body, name);
+        body.push(':');
+        push_text(&mut body, value);
     }
     body.push_str("}}}");
     body
 }
 
+fn push_end(body: &mut String, unit: &Unit) {
+    let Some(told) = &unit.told else { return };
+    body.push_str(r#""statusReason":"#);
+    push_text(body, &told.status_reason);
+    body.push(',');
+    if unit.started_at.is_some() {
+        body.push_str(r#""attempts":[{"container":"#);
+        push_container(body, unit);
+        body.push_str(r#","statusReason":"#);
+        push_text(body, &told.status_reason);
+        body.push_str("}],");
+    }
+}
+
 fn number_member(body: &mut String, name: &str, value: Option<i64>) {
     if let Some(value) = value {
-        body.push_str(&format!(r#""{name}":{value},"#));
+        body.push('"');
+        body.push_str(name);
+        body.push_str("\":");
+        push_number(body, value);
+        body.push(',');
     }
 }
 
-fn container_text(unit: &Unit) -> String {
+fn push_container(body: &mut String, unit: &Unit) {
     let told = unit.told.as_ref();
-    let code = told.and_then(|told| told.exit_code).map(|code| format!(r#""exitCode":{code},"#)).unwrap_or_default();
-    let reason = told.and_then(|told| told.container_reason);
-    let reason = reason.map(|reason| format!(r#""reason":{},"#, text(reason))).unwrap_or_default();
-    format!(r#"{{{code}{reason}"image":"train:1"}}"#)
-}
-
-fn array_text(job: &BatchJob, part: Option<usize>) -> String {
-    match (job.children.is_empty(), part) {
-        (true, _) => String::new(),
-        (false, Some(child)) => format!(r#""arrayProperties":{{"index":{child}}},"#),
-        (false, None) => {
-            let failed = job.children.iter().filter(|child| child.status == BatchStatus::Failed).count();
-            let size = job.children.len();
-            format!(r#""arrayProperties":{{"size":{size},"statusSummary":{{"FAILED":{failed}}}}},"#)
-        }
+    body.push('{');
+    number_member(body, "exitCode", told.and_then(|told| told.exit_code));
+    if let Some(reason) = told.and_then(|told| told.container_reason) {
+        body.push_str(r#""reason":"#);
+        push_text(body, reason);
+        body.push(',');
     }
+    body.push_str(r#""image":"train:1"}"#);
 }
 
-fn text(text: &str) -> String {
-    serde_json::to_string(text).unwrap_or_default()
+fn push_array(body: &mut String, job: &BatchJob, part: Option<usize>) {
+    if job.children.is_empty() {
+        return;
+    }
+    body.push_str(r#""arrayProperties":{"#);
+    if let Some(child) = part {
+        body.push_str(r#""index":"#);
+        push_number(body, child);
+        body.push_str("},");
+        return;
+    }
+    let failed = job.children.iter().filter(|child| child.status == BatchStatus::Failed).count();
+    body.push_str(r#""size":"#);
+    push_number(body, job.children.len());
+    body.push_str(r#","statusSummary":{"FAILED":"#);
+    push_number(body, failed);
+    body.push_str("}},");
+}
+
+fn push_number(body: &mut String, number: impl std::fmt::Display) {
+    // Writing into a text can't fail.
+    let _ = write!(body, "{number}");
+}
+
+/// A text as JSON. Nearly none holds anything that must be escaped.
+fn push_text(body: &mut String, text: &str) {
+    if text.bytes().any(|byte| byte < b' ' || byte == b'"' || byte == b'\\') {
+        body.push_str(&serde_json::to_string(text).unwrap_or_default());
+        return;
+    }
+    body.push('"');
+    body.push_str(text);
+    body.push('"');
 }

@@ -37,6 +37,8 @@ pub struct Faults {
     pub delay: Ppm,
     /// An invocation stands still for minutes at an await point.
     pub stall: Ppm,
+    /// A call takes no time at all.
+    pub at_once: Ppm,
     /// Longest usual time of a call.
     pub latency_ms_max: i64,
     /// A message is delivered to two invocations at once.
@@ -79,6 +81,10 @@ pub struct Faults {
     pub meddling: Ppm,
     /// The policy changes so often.
     pub policy_changes: u32,
+    /// A change of the policy takes a tier away from every pool.
+    pub tier_taken: bool,
+    /// DescribeJobs shows jobs as they were up to so long ago, and new ones not at all.
+    pub describe_lag_ms_max: i64,
 }
 
 impl Faults {
@@ -92,6 +98,7 @@ impl Faults {
             crash: 0,
             delay: 0,
             stall: 0,
+            at_once: 400_000,
             latency_ms_max: 20,
             doubled: 0,
             undead: 0,
@@ -113,6 +120,8 @@ impl Faults {
             storms: 0,
             meddling: 0,
             policy_changes: 0,
+            tier_taken: false,
+            describe_lag_ms_max: 0,
         }
     }
 
@@ -126,6 +135,7 @@ impl Faults {
         faults.batch(&mut random);
         faults.people(&mut random);
         faults.theme(&mut random);
+        faults.later_ones(&mut Random::fork(seed, "later faults"));
         faults
     }
 
@@ -145,6 +155,12 @@ impl Faults {
             self.deaf(random);
             self.meddling = 200_000;
         }
+    }
+
+    /// Faults that came into the harness later: drawn from a stream of their own, so that they change no other.
+    fn later_ones(&mut self, random: &mut Random) {
+        self.tier_taken = random.chance(200_000);
+        self.describe_lag_ms_max = random.pick(&[0, 0, 0, 5_000, 120_000]).copied().unwrap_or(0);
     }
 
     /// Nothing is heard of what Batch does with what it is asked for.

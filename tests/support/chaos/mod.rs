@@ -23,16 +23,16 @@ mod random;
 mod run;
 mod scenario;
 mod script;
+mod seeds;
 mod store;
 mod submission;
 mod wiring;
 mod world;
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
-
 pub use breakage::Breakage;
-pub use run::SETTLED_MS_MAX;
+pub use observer::Walked;
+pub use run::{Invocation, SETTLED_MS_MAX, Stage};
+pub use seeds::{Tally, run_seeds, seeds_until_caught};
 
 /// What came of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,10 +43,14 @@ pub struct Outcome {
     pub hash: u64,
     /// When everything was settled, milliseconds after faults stopped.
     pub settled_ms: Option<i64>,
+    /// Jobs that were recorded.
+    pub jobs: usize,
     /// Jobs that Batch made.
     pub batch_jobs: usize,
     /// Second Batch jobs of one attempt that the lag of lists made possible.
     pub extras: usize,
+    /// Edges of the lifecycle that jobs took.
+    pub walked: Walked,
     /// The run as a story, when one was asked for.
     pub story: Option<String>,
 }
@@ -62,73 +66,10 @@ pub fn run_seed(seed: u64, planted: Option<Breakage>, with_story: bool) -> Outco
         violation,
         hash: world.journal.hash(),
         settled_ms: finished.settled_ms,
+        jobs: world.observer.jobs.len(),
         batch_jobs: world.batch.jobs.len(),
         extras,
+        walked: world.observer.walked(),
         story: world.journal.into_story(),
     }
-}
-
-/// What came of many runs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
-    /// Seeds that passed.
-    pub passed: u64,
-    /// Seeds that failed.
-    pub failed: u64,
-    /// Jobs that Batch made.
-    pub batch_jobs: u64,
-    /// Second Batch jobs among them.
-    pub extras: u64,
-    /// The longest time until everything was settled, milliseconds.
-    pub settled_ms_max: i64,
-}
-
-impl Tally {
-    fn count(&mut self, outcome: &Outcome) {
-        let failed = outcome.violation.is_some();
-        self.passed += u64::from(!failed);
-        self.failed += u64::from(failed);
-        self.batch_jobs += outcome.batch_jobs as u64;
-        self.extras += outcome.extras as u64;
-        self.settled_ms_max = self.settled_ms_max.max(outcome.settled_ms.unwrap_or(0));
-    }
-}
-
-/// Runs `seeds` seeds from `first` on with so many threads; `tell` hears of each seed that fails.
-pub fn run_seeds(
-    first: u64,
-    seeds: u64,
-    threads: usize,
-    planted: Option<Breakage>,
-    tell: &(dyn Fn(u64, &str) + Sync),
-) -> Tally {
-    let next = AtomicU64::new(first);
-    let end = first.saturating_add(seeds);
-    let tally = Mutex::new(Tally::default());
-    let work = || loop {
-        let seed = next.fetch_add(1, Ordering::Relaxed);
-        if seed >= end {
-            return;
-        }
-        let outcome = run_seed(seed, planted, false);
-        tally.lock().unwrap_or_else(PoisonError::into_inner).count(&outcome);
-        if let Some(violation) = &outcome.violation {
-            tell(seed, violation);
-        }
-    };
-    std::thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(work);
-        }
-    });
-    tally.into_inner().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Plants a breakage and runs seeds until one fails: how many that took, and the rule that was broken.
-#[must_use]
-pub fn seeds_until_caught(breakage: Breakage, first: u64, within: u64) -> Option<(u64, String)> {
-    (0..within).find_map(|count| {
-        let violation = run_seed(first + count, Some(breakage), false).violation?;
-        Some((count + 1, violation))
-    })
 }

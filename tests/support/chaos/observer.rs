@@ -70,6 +70,35 @@ const EDGES: [(&str, &[&str]); 10] = [
     ("succeeded", &[]),
 ];
 
+/// Every edge: from, to.
+fn edges() -> impl Iterator<Item = (&'static str, &'static str)> {
+    EDGES.iter().flat_map(|(from, to)| to.iter().map(move |to| (*from, *to)))
+}
+
+/// Edges that jobs took: a bit for each, in the order of the table.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Walked(u64);
+
+impl Walked {
+    /// Those of both.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    fn take(&mut self, from: &str, to: &str) {
+        let at = edges().position(|edge| edge == (from, to));
+        self.0 |= at.map_or(0, |at| 1 << at);
+    }
+
+    /// The edges that no job took.
+    #[must_use]
+    pub fn left(self) -> Vec<String> {
+        let left = edges().enumerate().filter(|(at, _)| self.0 & (1 << at) == 0);
+        left.map(|(_, (from, to))| if from.is_empty() { to.to_owned() } else { format!("{from} to {to}") }).collect()
+    }
+}
+
 /// Whether a state is an end.
 #[must_use]
 pub fn is_final(state: &str) -> bool {
@@ -77,6 +106,16 @@ pub fn is_final(state: &str) -> bool {
 }
 
 impl Observer {
+    /// The edges that jobs took.
+    #[must_use]
+    pub fn walked(&self) -> Walked {
+        let mut walked = Walked::default();
+        for edge in self.jobs.values().flat_map(|job| &job.edges) {
+            walked.take(&edge.from, &edge.to);
+        }
+        walked
+    }
+
     /// Looks at writes that were made.
     pub fn see(&mut self, writes: &[Write], now: i64) -> Vec<Moment> {
         let puts = writes.iter().filter_map(|write| match write {
@@ -103,7 +142,10 @@ impl Observer {
         let job = item.key.partition.strip_prefix("JOB#")?;
         let to = text(&item.body, "state").unwrap_or_default();
         let attempt = number(&item.body, "attempt").unwrap_or(0);
-        let track = self.jobs.entry(job.to_owned()).or_default();
+        if !self.jobs.contains_key(job) {
+            self.jobs.insert(job.to_owned(), Track::default());
+        }
+        let track = self.jobs.get_mut(job)?;
         let (from, stop) = (std::mem::replace(&mut track.state, to.to_owned()), track.stop);
         if track.message.is_empty() {
             track.message = text(&item.body, "message").unwrap_or_default().to_owned();

@@ -78,6 +78,7 @@ fn depend_on_batch(world: &mut World) -> bool {
         retries: None,
         team: "search",
         gpus: 0,
+        urgent: false,
     };
     world.send(Draft { at_ms: world.now - world.start, body, sender: OPERATOR, truth });
     true

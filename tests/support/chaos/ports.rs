@@ -18,6 +18,7 @@ use osprey_ports::{
 
 use super::breakage::Breakage;
 use super::detail::detail;
+use super::store::as_read;
 use super::wiring;
 use super::world::{Happening, Told, World};
 
@@ -115,7 +116,7 @@ impl World {
             random.between(60_000, 900_000)
         } else if random.chance(faults.delay) {
             random.between(1_000, 40_000)
-        } else if random.chance(400_000) {
+        } else if random.chance(faults.at_once) {
             return false;
         } else {
             random.between(1, faults.latency_ms_max)
@@ -183,7 +184,7 @@ impl GetItem for Ports {
         if key.sort == "DEPENDS" && self.is_broken(Breakage::ReleaseDependentsEarly) {
             return Ok(None);
         }
-        let found = self.call("GetItem", |world| world.store.get(key).cloned()).await?;
+        let found = self.call("GetItem", |world| world.store.get(key).map(as_read)).await?;
         if self.is_broken(Breakage::StaleReads) {
             self.wait().await;
         }
@@ -251,8 +252,10 @@ impl DescribeJobs for Ports {
             if world.is_broken(Breakage::BlindDescriptions) {
                 return Vec::new();
             }
+            let lag = world.streams.answers.between(0, world.faults.describe_lag_ms_max);
+            let at = world.now - lag;
             let found = ids.iter().filter_map(|id| world.batch.find(id.as_str()));
-            found.filter_map(|(at, part)| Some(detail(world.batch.jobs.get(at)?, part))).collect()
+            found.filter_map(|(job, part)| Some(detail(&*world.batch.jobs.get(job)?.as_of(at)?, part))).collect()
         };
         Ok(self.call("DescribeJobs", describe).await?)
     }

@@ -1,5 +1,7 @@
 //! One run: an executor of one thread over virtual time, and what starts its tasks.
 
+mod stage;
+
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
@@ -22,6 +24,8 @@ use super::random::Random;
 use super::scenario::PHASE_MS;
 use super::wiring;
 use super::world::{Happening, World};
+
+pub use stage::{Invocation, Stage};
 
 /// After faults stopped, everything is settled within this time.
 ///
@@ -76,16 +80,8 @@ pub struct Finished {
 pub fn run(seed: u64, planted: Option<Breakage>, with_story: bool) -> Finished {
     let mut run = Run::new(seed, planted, with_story);
     run.plan(seed);
-    while run.settled_at.is_none() {
-        let next = enter(&run.world).next();
-        let Some(happening) = next else { break };
-        run.happen(happening);
-        let bound = run.bound();
-        let world = enter(&run.world);
-        if world.now > bound || world.observer.violation.is_some() {
-            break;
-        }
-    }
+    let bound = run.bound();
+    run.go_on(bound);
     run.finish()
 }
 
@@ -115,6 +111,19 @@ impl Run {
         enter(&self.world).start + PHASE_MS + SETTLED_MS_MAX
     }
 
+    /// Lets happen what is planned, until everything is settled, a rule is broken, or the bound is over.
+    fn go_on(&mut self, bound: i64) {
+        while self.settled_at.is_none() {
+            let next = enter(&self.world).next();
+            let Some(happening) = next else { return };
+            self.happen(happening);
+            let world = enter(&self.world);
+            if world.now > bound || world.observer.violation.is_some() {
+                return;
+            }
+        }
+    }
+
     /// Plans what isn't a message.
     fn plan(&mut self, seed: u64) {
         let mut random = Random::fork(seed, "plan");
@@ -126,12 +135,15 @@ impl Run {
             world.later(during(&mut random), Happening::Storm);
         }
         for _ in 0..world.faults.policy_changes {
-            let policy = random.index(wiring::POLICIES.len());
+            let policy = random.index(wiring::USUAL_POLICIES);
             world.later(during(&mut random), Happening::Policy(policy));
         }
         let people = random.pick(&[0, 3, 20]).copied().unwrap_or(0);
         for _ in 0..people {
             world.later(during(&mut random), Happening::Person);
+        }
+        if world.faults.tier_taken {
+            tier_taken(&mut world, seed);
         }
         world.later(start + PHASE_MS, Happening::Calm);
         let faults = world.faults.clone();
@@ -147,6 +159,8 @@ impl Run {
             Happening::Policy(policy) => {
                 let mut world = enter(&self.world);
                 world.policy = policy;
+                let now = world.now;
+                world.policies.push((now, policy));
                 world.tell(|| format!("policy {policy} is in force"));
             }
             other => enter(&self.world).happen(other),
@@ -202,16 +216,14 @@ impl Run {
         }
     }
 
-    fn spawn(&mut self, queue: Option<QueueKind>, batch: Batch) {
+    fn spawn(&mut self, queue: Option<QueueKind>, batch: Batch) -> usize {
         let task = self.free.pop().unwrap_or(self.tasks.len());
         let (policy, skew) = {
             let mut world = enter(&self.world);
             let most = world.faults.skew_ms_max;
             let skew = world.streams.calls.between(-most, most);
-            let policy = wiring::POLICIES.get(world.policy).cloned();
-            (policy, skew)
+            (wiring::policy(world.policy), skew)
         };
-        let Some(policy) = policy else { return };
         {
             let mut world = enter(&self.world);
             world.begin(task, skew);
@@ -241,6 +253,7 @@ impl Run {
             *slot = Some(Task { future, messages, queue });
         }
         self.resume(task);
+        task
     }
 
     fn resume(&mut self, number: usize) {
@@ -287,6 +300,17 @@ impl Run {
     }
 }
 
+/// Plans that a tier is taken away, and that another policy comes into force after a while, mostly.
+fn tier_taken(world: &mut World, seed: u64) {
+    let mut random = Random::fork(seed, "tier taken");
+    let from = world.start + random.between(60_000, PHASE_MS - 60_000);
+    world.later(from, Happening::Policy(wiring::WITHOUT_TIER));
+    if random.chance(700_000) {
+        let policy = random.index(wiring::USUAL_POLICIES);
+        world.later(from + random.between(10_000, 1_200_000), Happening::Policy(policy));
+    }
+}
+
 /// What a handler's context is made of.
 struct Place {
     policy: Arc<Policy>,
@@ -298,20 +322,28 @@ type Handler = Pin<Box<dyn Future<Output = Vec<MessageId>> + Send>>;
 
 /// The function that takes the messages of a queue; `watch` when there is none.
 fn handler(place: Place, ports: Ports, queue: Option<QueueKind>, messages: Vec<ReceivedMessage>) -> Handler {
-    Box::pin(async move {
-        let ctx = Context { policy: &place.policy, pools: &place.pools, settings: &place.settings };
-        match queue {
-            None => {
-                osprey_watch::handle(&ctx, &ports).await;
-                Vec::new()
-            }
-            Some(QueueKind::Events) => osprey_requeue::handle(&ctx, &ports, &messages).await,
-            Some(queue @ (QueueKind::Submissions | QueueKind::Internal)) => {
-                osprey_submit::handle(&ctx, &ports, queue, &messages).await
-            }
-            Some(queue) => osprey_dead_letter::handle(&ctx, &ports, queue, &messages).await,
+    // One box for each function: each is as large as what it runs, and not as the largest of them.
+    match queue {
+        None => Box::pin(async move {
+            osprey_watch::handle(&place.context(), &ports).await;
+            Vec::new()
+        }),
+        Some(QueueKind::Events) => {
+            Box::pin(async move { osprey_requeue::handle(&place.context(), &ports, &messages).await })
         }
-    })
+        Some(queue @ (QueueKind::Submissions | QueueKind::Internal)) => {
+            Box::pin(async move { osprey_submit::handle(&place.context(), &ports, queue, &messages).await })
+        }
+        Some(queue) => {
+            Box::pin(async move { osprey_dead_letter::handle(&place.context(), &ports, queue, &messages).await })
+        }
+    }
+}
+
+impl Place {
+    fn context(&self) -> Context<'_> {
+        Context { policy: &self.policy, pools: &self.pools, settings: &self.settings }
+    }
 }
 
 fn function_of(queue: Option<QueueKind>) -> &'static str {

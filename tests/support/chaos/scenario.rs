@@ -24,6 +24,8 @@ pub enum Truth {
         team: &'static str,
         /// GPUs that it holds.
         gpus: i64,
+        /// Whether it belongs to the tier that can be taken away.
+        urgent: bool,
     },
     /// Not a JSON object.
     Malformed,
@@ -231,6 +233,7 @@ impl Job {
             retries: self.retries,
             team: TEAMS.get(self.team).copied().unwrap_or_default(),
             gpus: self.gpus * self.children.max(1),
+            urgent: self.urgent && !self.preemptible,
         };
         Draft { at_ms, body: self.body(), sender: SENDERS.get(sender).copied().unwrap_or_default(), truth }
     }

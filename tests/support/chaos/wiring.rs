@@ -12,6 +12,11 @@ pub const FAILURES_MAX: u32 = 2;
 /// Requeues after interruptions that the most patient policy allows.
 pub const INTERRUPTIONS_MAX: u32 = 5;
 
+/// So many policies come into force as the days go by; those behind them are faults of their own.
+pub const USUAL_POLICIES: usize = 3;
+/// The policy under which urgent jobs belong to a tier that no pool has a queue for.
+pub const WITHOUT_TIER: usize = 3;
+
 const TIERS: &str = r#"
 [[tier]]
 name = "critical"
@@ -85,9 +90,38 @@ base = "1s"
 cap = "10s"
 "#;
 
+/// Has a tier above the others, and no pool has a queue of it: somebody took it away, or forgot to make it.
+const ABOVE: &str = r#"
+name = "above"
+
+[[rule]]
+id = "urgent"
+why = "users wait"
+when = 'job.environment == "production" && job.workload == "inference"'
+set = 1200
+
+[requeue]
+failures_max = 1
+interruptions_max = 5
+base = "2s"
+cap = "30s"
+
+[[tier]]
+name = "above"
+at_least = 1150
+"#;
+
 /// Every policy; a run switches between them.
-pub static POLICIES: LazyLock<Vec<Arc<Policy>>> =
-    LazyLock::new(|| [PLAIN, RULED, BRIEF].iter().map(|text| Arc::new(load(&format!("{text}{TIERS}")))).collect());
+pub static POLICIES: LazyLock<Vec<Arc<Policy>>> = LazyLock::new(|| {
+    [PLAIN, RULED, BRIEF, ABOVE].iter().map(|text| Arc::new(load(&format!("{text}{TIERS}")))).collect()
+});
+
+/// A policy by its number; the first for a number that none has.
+#[must_use]
+pub fn policy(number: usize) -> Arc<Policy> {
+    let fallback = || Arc::new(load(TIERS));
+    POLICIES.get(number).or(POLICIES.first()).cloned().unwrap_or_else(fallback)
+}
 
 fn load(text: &str) -> Policy {
     match Policy::load(text) {

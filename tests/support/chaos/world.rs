@@ -112,6 +112,8 @@ pub struct Streams {
     pub people: Random,
     /// `watch`.
     pub watch: Random,
+    /// How far answers lag.
+    pub answers: Random,
 }
 
 /// The world.
@@ -150,6 +152,8 @@ pub struct World {
     pub breakage: Option<Breakage>,
     /// The policy in force.
     pub policy: usize,
+    /// The policies that came into force, and when.
+    pub policies: Vec<(i64, usize)>,
     /// Messages that are yet to be sent by plan.
     pub unsent: usize,
     seed: u64,
@@ -171,16 +175,18 @@ impl World {
             queues: fork("queues"),
             people: fork("people"),
             watch: fork("watch"),
+            answers: fork("answers"),
         };
         let Scenario { drafts, scripts } = Scenario::of_seed(seed);
         let start = START_MS + if seed.is_multiple_of(4) { BEFORE_MIDNIGHT_MS } else { 0 };
+        let faults = Faults::of_seed(seed);
         let mut world = Self {
             now: start,
             start,
-            faults: Faults::of_seed(seed),
+            batch: Batch::new(faults.describe_lag_ms_max > 0),
+            faults,
             store: Store::default(),
             queues: Queues::default(),
-            batch: Batch::default(),
             told: Vec::new(),
             sent: Vec::new(),
             scripts,
@@ -192,6 +198,7 @@ impl World {
             crashed: false,
             breakage,
             policy: 0,
+            policies: vec![(start, 0)],
             unsent: 0,
             seed,
             polls: BTreeMap::new(),
@@ -237,9 +244,22 @@ impl World {
     /// The next thing that happens; the time goes on to it.
     pub fn next(&mut self) -> Option<Happening> {
         let Reverse(timer) = self.timers.pop()?;
-        self.now = timer.at;
+        self.now = timer.at.max(self.now);
         self.journal.number(timer.at.unsigned_abs());
         Some(timer.happening)
+    }
+
+    /// When that is.
+    #[must_use]
+    pub fn next_at(&self) -> Option<i64> {
+        self.timers.peek().map(|Reverse(timer)| timer.at)
+    }
+
+    /// Forgets everything that was planned.
+    pub fn clear(&mut self) {
+        self.timers.clear();
+        self.polls.clear();
+        self.unsent = 0;
     }
 
     /// Tells a line of the story.

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::super::scenario::Truth;
 use super::super::world::{Sent, World};
+use super::routes;
 use super::table::{Table, text};
 
 /// Where a message ended.
@@ -67,7 +68,7 @@ fn fits(world: &World, sent: &Sent, place: &Place) -> Result<(), String> {
         (Truth::Malformed, _) => false,
         (Truth::Invalid, Place::Job(_, state)) => state == "refused",
         (Truth::Action, place) => *place == Place::Action,
-        (Truth::Job { .. }, Place::Job(id, state)) => job_fits(world, sent, id, state),
+        (Truth::Job { .. }, Place::Job(id, state)) => job_fits(world, sent, id, state) || routes::excuse(world, id),
         (Truth::Job { .. }, Place::Duplicate(id)) => duplicate_fits(world, sent, id),
         (_, _) => false,
     };

@@ -2,10 +2,13 @@
 //! true is known from the scripts and from Batch's own log.
 
 pub mod counters;
+#[cfg(test)]
+mod forged;
 pub mod letters;
 pub mod lineage;
 pub mod messages;
 pub mod order;
+pub mod routes;
 pub mod runs;
 mod table;
 
@@ -28,6 +31,7 @@ pub fn all(finished: &Finished) -> Result<(), String> {
     order::check(world)?;
     counters::check(world, &table)?;
     lineage::check(world, &table)?;
+    routes::check(world, &table)?;
     letters::check(world, &table)
 }
 

@@ -46,9 +46,14 @@ impl Table {
                 }
                 continue;
             }
-            let body: Value = serde_json::from_str(&item.body)
-                .map_err(|error| format!("item {partition} {sort} is no JSON: {error}"))?;
-            table.take(kind, id, sort, body, is_listed);
+            let bad = |error| format!("item {partition} {sort} is no JSON: {error}");
+            if is_looked_into(kind, sort) {
+                let body: Value = serde_json::from_str(&item.body).map_err(bad)?;
+                table.take(kind, id, sort, body, is_listed);
+            } else {
+                serde_json::from_str::<serde::de::IgnoredAny>(&item.body).map_err(bad)?;
+                table.take(kind, id, sort, Value::Null, is_listed);
+            }
         }
         Ok(table)
     }
@@ -79,6 +84,15 @@ impl Table {
             }
             _ => {}
         }
+    }
+}
+
+/// Whether a rule looks at what an item says, and not only at its being there.
+fn is_looked_into(kind: &str, sort: &str) -> bool {
+    match kind {
+        "JOB" => sort == "STATE" || sort.starts_with("ATTEMPT#") || sort.starts_with("EXTRA#"),
+        "BATCH" | "DEAD" | "USAGE" => true,
+        _ => false,
     }
 }
 
