@@ -9,7 +9,9 @@
 //! | `due_pk`, `due_sk`, and so for `listing` and `running` | S | entries of the sparse indexes of these names |
 //! | `ttl` | N | when the item may be dropped, seconds since 1970 |
 //!
-//! Reads are consistent, but for those of an index. One write is one plain request, several are a transaction.
+//! Reads are consistent, but for those of an index. One write is one plain request, several are a transaction. A put
+//! over whatever is there is an update, so that the version goes on; an item within half a KiB of the limit is too large
+//! for that, and is read and put at its version.
 //!
 //! **A lost reply.** The SDK repeats a call whose reply was lost. A transaction carries a token, which makes that safe.
 //! A plain conditional write doesn't: the second time it finds its own effect and its condition no longer holds. So

@@ -19,12 +19,44 @@ use super::item::{self, Attributes, COUNTER, INDEXES, index_names, number};
 use super::patience::{TRIES, Tried, nonce, pause};
 use crate::fault::Fault;
 
+/// What an update with every attribute of an item counts for besides their values, at the most.
+const UPDATE_BYTES: usize = 512;
+
 /// The mark that one call leaves in the items it writes.
 type Mark = [u8; 8];
 
 impl DynamoStore {
     pub(super) async fn write(&self, writes: &[Write]) -> Result<(), StoreError> {
         limits::check_writes(writes)?;
+        if !writes.iter().any(is_too_large_for_an_update) {
+            return self.write_as_said(writes).await;
+        }
+        for turn in 0..TRIES {
+            match self.write_as_said(&self.with_versions(writes).await?).await {
+                Err(StoreError::Conflict { index }) if writes.get(index).is_some_and(is_too_large_for_an_update) => {
+                    tokio::time::sleep(pause(turn)).await;
+                }
+                written => return written,
+            }
+        }
+        Err(StoreError::Throttled)
+    }
+
+    /// The writes, with the version that is there now in place of "anything" where that can't be an update.
+    async fn with_versions(&self, writes: &[Write]) -> Result<Vec<Write>, StoreError> {
+        let mut exact = writes.to_vec();
+        for write in &mut exact {
+            if is_too_large_for_an_update(write)
+                && let Write::Put { item, expect } = write
+            {
+                let there = self.get(&item.key).await?;
+                *expect = there.map_or(Expect::Absent, |there| Expect::Version(there.version));
+            }
+        }
+        Ok(exact)
+    }
+
+    async fn write_as_said(&self, writes: &[Write]) -> Result<(), StoreError> {
         let call = nonce();
         let [a, b, c, d, e, f, g, h, ..] = call.into_bytes();
         let by = [a, b, c, d, e, f, g, h];
@@ -115,6 +147,12 @@ impl DynamoStore {
             _ => failed("dynamodb:TransactWriteItems", &error),
         }
     }
+}
+
+/// Whether a write can't go as an update: DynamoDB counts what an update says against the limit of an item, so one that
+/// is nearly as large as an item may be has to be put, and a put has to know the version.
+fn is_too_large_for_an_update(write: &Write) -> bool {
+    matches!(write, Write::Put { item, expect: Expect::Any } if item.bytes() + UPDATE_BYTES > ITEM_BYTES_MAX)
 }
 
 /// The version after a write that expects `expect`.
