@@ -21,6 +21,7 @@ mod offline;
 mod plain;
 mod policy_file;
 mod render;
+mod threads;
 
 use command::Cli;
 use error::{CliError, ErrorCode};

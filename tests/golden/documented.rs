@@ -156,6 +156,10 @@ fn of_files(folder: &Folder, samples: &mut Samples) -> Checked {
     let mut tested = out(&["policy", "test"])?;
     tested.extend(out(&["policy", "test", &odd])?);
     samples.insert("osprey policy test", tested);
+    let instance = "tests/placement/instances/n10_j100_occ.json";
+    for strategy in ["greedy", "osprey", "exact"] {
+        samples.entry("osprey place").or_default().extend(out(&["place", instance, "--strategy", strategy])?);
+    }
     let failed = Program::command(["jobs", "--output", "json"]).output()?;
     samples.insert("Errors", vec![serde_json::from_slice(&failed.stderr)?]);
     Ok(())

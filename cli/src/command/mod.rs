@@ -8,6 +8,7 @@ mod jobs;
 mod local_run;
 mod local_serve;
 mod logs;
+mod place;
 mod policy;
 mod priority;
 mod simulate;
@@ -75,6 +76,7 @@ enum Command {
     #[command(subcommand)]
     DeadLetters(dead_letters::DeadLettersCommand),
     Simulate(Box<simulate::SimulateArgs>),
+    Place(place::PlaceArgs),
 }
 
 /// The pipeline on this machine.
@@ -141,6 +143,7 @@ pub fn run(cli: Cli, ui: &mut Ui) -> Result<Exit, CliError> {
         Command::Policy(command) => policy::policy(&command, ui),
         Command::DeadLetters(command) => dead_letters::dead_letters(&command, ui),
         Command::Simulate(args) => simulate::simulate(&args, ui),
+        Command::Place(args) => place::place(&args, ui),
     }
 }
 

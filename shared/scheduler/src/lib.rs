@@ -5,9 +5,11 @@
 //! arguments give equal plans, because every order is total and ends in the job's id.
 //!
 //! Strategies are siblings in [`rules::Strategy`]; `strategy/` has one module for each way of walking down the queue.
+//! [`placement`] looks for a better choice of jobs and nodes than one walk finds; its chance is made of a seed.
 
 mod decide;
 mod order;
+pub mod placement;
 pub mod plan;
 pub mod reason;
 mod room;

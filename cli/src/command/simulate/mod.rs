@@ -9,6 +9,7 @@ mod schedule_file;
 mod source;
 mod spread;
 mod strategy;
+mod swarm;
 mod table;
 
 use std::path::PathBuf;
@@ -19,6 +20,7 @@ use osprey_sim::advice::{self, Result as Advised};
 use osprey_sim::replay::Record;
 
 use super::Exit;
+use super::place::SwarmArgs;
 use crate::error::{CliError, ErrorCode};
 use crate::policy_file;
 use crate::ui::Ui;
@@ -89,12 +91,8 @@ pub struct SimulateArgs {
     #[arg(long, value_name = "N", default_value_t = 1, conflicts_with_all = ["schedule", "html"],
           value_parser = clap::value_parser!(u32).range(1..=1000))]
     seeds: u32,
-    /// Agents of the placement search, which this version doesn't have yet
-    #[arg(long, value_name = "N")]
-    ospreys: Option<u32>,
-    /// Rounds of the placement search, which this version doesn't have yet
-    #[arg(long, value_name = "N")]
-    rounds: Option<u32>,
+    #[command(flatten)]
+    swarm: SwarmArgs,
     /// Write a page for browsers, complete in itself
     #[arg(long, value_name = "FILE.html")]
     html: Option<PathBuf>,
@@ -112,9 +110,6 @@ pub fn simulate(args: &SimulateArgs, ui: &mut Ui) -> Result<Exit, CliError> {
         return Err(CliError::new(ErrorCode::Usage, "with a trace and `--seeds` something has to be left to chance")
             .help("add `--spot-nodes`, `--failure-rate` or `--estimates noise`, or leave `--seeds` out"));
     }
-    if args.ospreys.is_some() || args.rounds.is_some() {
-        ui.note("the placement search comes in a later version: `--ospreys` and `--rounds` change nothing yet");
-    }
     let mut rounds = Vec::new();
     for seed in (args.seed..).take(usize::try_from(args.seeds).unwrap_or(1)) {
         let source = Source::load(args, &policy, described.clone(), seed)?;
@@ -130,10 +125,11 @@ pub fn simulate(args: &SimulateArgs, ui: &mut Ui) -> Result<Exit, CliError> {
         rounds.push((source, outcomes));
     }
     let answer = Answer::new(args.seed, rounds);
+    let flown = swarm::fly(args.swarm, &answer)?;
     if let Some(path) = &args.html {
         page::write(path, &answer, ui)?;
     }
-    show(&answer, ui)?;
+    show(&answer, flown.as_ref(), ui)?;
     Ok(Exit::Ok)
 }
 
@@ -194,11 +190,19 @@ fn tell_advice(source: &Source, dive_above: u32, outcomes: &[Outcome], ui: &mut 
     }
 }
 
-fn show(answer: &Answer, ui: &mut Ui) -> Result<(), CliError> {
+fn show(answer: &Answer, flown: Option<&swarm::Flown<'_>>, ui: &mut Ui) -> Result<(), CliError> {
     if ui.is_json() {
-        return ui.json(&answer.json());
+        let mut json = answer.json();
+        if let (Some(members), Some(flown)) = (json.as_object_mut(), flown) {
+            members.insert("swarm".to_owned(), flown.json());
+        }
+        return ui.json(&json);
     }
     ui.text(&table::render(answer))?;
     let picture = picture::render(answer, ui.width(), ui.paint());
-    if picture.is_empty() { Ok(()) } else { ui.text(&format!("\n{picture}")) }
+    let flown = flown.map_or_else(String::new, |flown| flown.text(ui.paint()));
+    for part in [picture, flown].iter().filter(|part| !part.is_empty()) {
+        ui.text(&format!("\n{part}"))?;
+    }
+    Ok(())
 }
