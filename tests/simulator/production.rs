@@ -15,7 +15,7 @@ fn is_same(
     reference: Reference,
 ) -> Result<bool, Box<dyn std::error::Error>> {
     let (workload, cluster) = (workload(trace)?, cluster(trace, placement));
-    let rules = Rules { strategy: production };
+    let rules = Rules { strategy: production, ..Rules::default() };
     let decided = replay::run_decided(&workload, rules.into(), &Setting::of(&cluster));
     let expected = replay::run(&workload, reference, 800, &Setting::of(&cluster));
     Ok(canonical(&workload, &decided)? == canonical(&workload, &expected)?)

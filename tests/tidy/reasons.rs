@@ -1,4 +1,5 @@
-//! Every reason code is explained: `docs/REASONS.md` has a section for each, and none for others.
+//! Every reason code is explained: `docs/REASONS.md` has a section for each, those of waiting jobs included, and none for
+//! others.
 
 use crate::{Checked, assert_none, read};
 
@@ -7,6 +8,13 @@ fn codes(source: &str) -> Vec<&str> {
     let body = source.lines().skip_while(|line| !line.starts_with("pub enum ReasonCode")).skip(1);
     let variants = body.take_while(|line| *line != "}").filter_map(|line| line.trim().strip_suffix(','));
     variants.filter(|name| name.starts_with(|c: char| c.is_ascii_uppercase())).collect()
+}
+
+/// The list of the codes of waiting jobs.
+fn wait_codes(source: &str) -> Vec<&str> {
+    let list = source.lines().skip_while(|line| !line.contains("pub const CODES")).skip(1);
+    let codes = list.take_while(|line| line.trim() != "];").map(|line| line.trim().trim_end_matches(','));
+    codes.map(|code| code.trim_matches('"')).collect()
 }
 
 /// Sections, each with the number of lines that say something.
@@ -22,8 +30,8 @@ fn sections(document: &str) -> Vec<(&str, usize)> {
     found
 }
 
-fn offences(source: &str, document: &str) -> Vec<String> {
-    let (codes, sections) = (codes(source), sections(document));
+fn offences(codes: &[&str], document: &str) -> Vec<String> {
+    let sections = sections(document);
     let has = |code: &str| sections.iter().any(|(name, lines)| *name == code && *lines > 0);
     let missing = codes.iter().filter(|code| !has(code)).map(|code| format!("`{code}` isn't explained"));
     let unknown = sections.iter().filter(|(name, _)| !codes.contains(name));
@@ -32,15 +40,19 @@ fn offences(source: &str, document: &str) -> Vec<String> {
 
 #[test]
 fn every_code_is_explained() -> Checked {
-    let source = read("shared/model/src/reason.rs")?;
-    assert!(codes(&source).len() > 40, "the codes can't be read any more");
-    assert_none("docs/REASONS.md", &offences(&source, &read("docs/REASONS.md")?));
+    let (ends, waits) = (read("shared/model/src/reason.rs")?, read("shared/scheduler/src/reason.rs")?);
+    let (ends, waits) = (codes(&ends), wait_codes(&waits));
+    assert!(ends.len() > 40 && waits.len() > 10, "the codes can't be read any more");
+    assert_none("docs/REASONS.md", &offences(&[ends, waits].concat(), &read("docs/REASONS.md")?));
     Ok(())
 }
 
 #[test]
 fn unexplained_and_unknown_codes_are_found() {
     let source = "pub enum ReasonCode {\n    // Kind.\n    /// A.\n    NotJson,\n    /// B.\n    NotText,\n}\n";
+    let waits = "    pub const CODES: [&str; 1] = [\n        \"NoRoom\",\n    ];\n";
     let document = "# R\n\n### NotJson\n\nIt means.\n\n### NotText\n\n### Other\n\nIt means.\n";
-    assert_eq!(offences(source, document), ["`NotText` isn't explained", "`Other` is no code"]);
+    let codes = [codes(source), wait_codes(waits)].concat();
+    let want = ["`NotText` isn't explained", "`NoRoom` isn't explained", "`Other` is no code"];
+    assert_eq!(offences(&codes, document), want);
 }

@@ -1,6 +1,7 @@
 //! The verbs: one module each, with its arguments and the function that does it.
 
 mod action;
+mod bench;
 mod dead_letters;
 mod describe;
 mod export;
@@ -77,6 +78,8 @@ enum Command {
     DeadLetters(dead_letters::DeadLettersCommand),
     Simulate(Box<simulate::SimulateArgs>),
     Place(place::PlaceArgs),
+    #[command(subcommand)]
+    Bench(bench::BenchCommand),
 }
 
 /// The pipeline on this machine.
@@ -144,6 +147,7 @@ pub fn run(cli: Cli, ui: &mut Ui) -> Result<Exit, CliError> {
         Command::DeadLetters(command) => dead_letters::dead_letters(&command, ui),
         Command::Simulate(args) => simulate::simulate(&args, ui),
         Command::Place(args) => place::place(&args, ui),
+        Command::Bench(command) => bench::bench(&command, ui),
     }
 }
 

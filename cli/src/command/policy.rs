@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use osprey_policy::problem::{PolicyError, Warning};
+use osprey_policy::waits::{TierWait, WaitBound};
 use osprey_policy::{Loaded, Policy};
 use serde_json::{Value, json};
 
@@ -27,7 +28,10 @@ Examples:
   osprey policy check policy.toml
   osprey policy check policy.toml --output json
 
-Exit code 4 when the policy can't be used. Warnings don't count.")]
+Says for each tier how long jobs that come later can pass a waiting one. A policy that lets them for ever is refused
+unless it says `unbounded_wait = true` in `[order]`.
+
+Exit code 4 when the policy can't be used or is refused. Warnings don't count.")]
 pub struct CheckArgs {
     /// The policy
     #[arg(value_name = "FILE")]
@@ -61,13 +65,14 @@ fn check(args: &CheckArgs, ui: &mut Ui) -> Result<Exit, CliError> {
     let name = args.file.display().to_string();
     match Policy::load(&text) {
         Ok(Loaded { policy, warnings }) => {
+            let starving = starving(&policy);
             if ui.is_json() {
                 ui.json(&verdict(Some(&policy), &[], &warnings))?;
             } else {
                 let source = render::Source { name: &name, text: &text, paint: ui.paint() };
-                ui.text(&source.sound(&policy, &warnings))?;
+                ui.text(&source.sound(&policy, &warnings, &starving))?;
             }
-            Ok(Exit::Ok)
+            Ok(if starving.is_empty() { Exit::Ok } else { Exit::Invalid })
         }
         Err(errors) => {
             if ui.is_json() {
@@ -79,6 +84,23 @@ fn check(args: &CheckArgs, ui: &mut Ui) -> Result<Exit, CliError> {
             Ok(Exit::Invalid)
         }
     }
+}
+
+/// The tiers whose jobs may be passed for ever without the policy saying that it means it.
+fn starving(policy: &Policy) -> Vec<TierWait> {
+    let is_unbounded = |wait: &TierWait| matches!(wait.bound, WaitBound::Never(_));
+    if policy.order().unbounded_wait { Vec::new() } else { policy.waits().into_iter().filter(is_unbounded).collect() }
+}
+
+fn waits(policy: &Policy) -> Vec<Value> {
+    let wait = |wait: TierWait| {
+        let (seconds, why) = match &wait.bound {
+            WaitBound::Within(ms) => (Some(ms.div_ceil(1000)), None),
+            WaitBound::Never(why) => (None, Some(render::unbounded(why))),
+        };
+        json!({ "tier": wait.tier, "priority": wait.number, "passed_within_seconds": seconds, "unbounded": why })
+    };
+    policy.waits().into_iter().map(wait).collect()
 }
 
 fn verdict(policy: Option<&Policy>, errors: &[PolicyError], warnings: &[Warning]) -> Value {
@@ -96,10 +118,11 @@ fn verdict(policy: Option<&Policy>, errors: &[PolicyError], warnings: &[Warning]
         })
         .collect();
     json!({
-        "valid": policy.is_some(),
+        "valid": policy.is_some_and(|policy| starving(policy).is_empty()),
         "revision": policy.map(|policy| policy.revision().as_str()),
         "errors": errors,
         "warnings": warnings,
+        "waits": policy.map(waits).unwrap_or_default(),
     })
 }
 

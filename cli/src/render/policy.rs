@@ -5,8 +5,10 @@ use std::fmt::Write as _;
 use osprey_policy::Policy;
 use osprey_policy::case::TestOutcome;
 use osprey_policy::problem::{PolicyError, Warning};
+use osprey_policy::waits::{TierWait, Unbounded, WaitBound};
 
 use super::decision;
+use super::table::Columns;
 use crate::ui::Paint;
 
 /// Most characters of a source line that are shown.
@@ -44,9 +46,10 @@ impl Source<'_> {
         text
     }
 
-    /// That a policy can be used, with what is odd about it.
+    /// That a policy can be used, with what is odd about it and how long its tiers can be passed; or that it is refused
+    /// for tiers that starve.
     #[must_use]
-    pub fn sound(&self, policy: &Policy, warnings: &[Warning]) -> String {
+    pub fn sound(&self, policy: &Policy, warnings: &[Warning], starving: &[TierWait]) -> String {
         let mut text = String::new();
         for Warning { path, line, column, message, .. } in warnings {
             let spot = Spot { path, line: *line, column: *column };
@@ -54,9 +57,20 @@ impl Source<'_> {
         }
         let tests = counted(policy.tests().len(), "test");
         let tiers = policy.tiers().iter().map(|tier| tier.name.as_str()).collect::<Vec<_>>().join(", ");
-        let _ = write!(text, "`{}` is sound: revision {}, tiers {tiers}, {tests}", self.name, policy.revision());
+        let verdict = if starving.is_empty() { "is sound" } else { "lets jobs starve" };
+        let _ = write!(text, "`{}` {verdict}: revision {}, tiers {tiers}, {tests}", self.name, policy.revision());
         if !warnings.is_empty() {
             let _ = write!(text, ", {}", counted(warnings.len(), "warning"));
+        }
+        let _ = write!(text, "\n\nlater jobs pass a waiting one\n{}", waits(&policy.waits()));
+        if let [first, ..] = starving {
+            let _ = write!(
+                text,
+                "\n\n{} give tier `{}` an `aging` rate and an `aging_cap` above every number and no lower than that of \
+                 others, or say `unbounded_wait = true` in `[order]`",
+                self.paint.advice("help:"),
+                first.tier
+            );
         }
         text
     }
@@ -87,6 +101,43 @@ impl Source<'_> {
         let shown = line.chars().skip(skipped).take(LINE_CHARACTERS_MAX);
         // A tab takes one column here, so that the caret stands under its character.
         (shown.map(|c| if c.is_control() { ' ' } else { c }).collect(), column - skipped)
+    }
+}
+
+/// How long each tier's jobs can be passed, a line each.
+fn waits(waits: &[TierWait]) -> String {
+    let mut columns = Columns::new(&["  TIER", ">FROM", "AT MOST"]);
+    for TierWait { tier, number, bound } in waits {
+        let told = match bound {
+            WaitBound::Within(ms) => format!("for {}", span(*ms)),
+            WaitBound::Never(why) => format!("for ever: {}", unbounded(why)),
+        };
+        columns.row([format!("  {tier}"), number.to_string(), told]);
+    }
+    columns.render()
+}
+
+/// Why jobs of a tier can be passed for ever.
+#[must_use]
+pub fn unbounded(why: &Unbounded) -> String {
+    match why {
+        Unbounded::NoAging => "a wait raises nobody".to_owned(),
+        Unbounded::CapTooLow { cap, highest } => {
+            format!("a wait raises to {cap}, and other jobs may have {highest}")
+        }
+        Unbounded::CapBelow { cap, other, other_cap } => {
+            format!("a wait raises to {cap}, and jobs of `{other}` to {other_cap}")
+        }
+    }
+}
+
+/// A time in days and hours, rounded up.
+fn span(ms: u64) -> String {
+    let hours = ms.div_ceil(3_600_000);
+    match (hours / 24, hours % 24) {
+        (0, hours) => format!("{hours} h"),
+        (days, 0) => format!("{days} d"),
+        (days, hours) => format!("{days} d {hours} h"),
     }
 }
 

@@ -253,6 +253,16 @@ impl<'t> Reader<'t> {
 
     /// A number in a range, in percent: 1.5 is 150.
     pub fn percent(&mut self, item: &Item<'t>, range: std::ops::RangeInclusive<f64>) -> Option<u32> {
+        self.parts(item, range, 100.0)
+    }
+
+    /// A number in a range, in thousandths: 1.5 is 1500.
+    pub fn thousandths(&mut self, item: &Item<'t>, range: std::ops::RangeInclusive<f64>) -> Option<u32> {
+        self.parts(item, range, 1000.0)
+    }
+
+    /// A number in a range, times a factor and rounded.
+    fn parts(&mut self, item: &Item<'t>, range: std::ops::RangeInclusive<f64>, factor: f64) -> Option<u32> {
         let Some(number) = item.as_number() else { return self.wrong_type(item, "a number") };
         if !range.contains(&number) {
             let message = format!("`{number}` is outside {} to {}", range.start(), range.end());
@@ -261,8 +271,8 @@ impl<'t> Reader<'t> {
         }
         // Ranges are small; `as` can't go wrong here, and there is no other way from f64.
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the range was checked above")]
-        let percent = (number * 100.0).round() as u32;
-        Some(percent)
+        let parts = (number * factor).round() as u32;
+        Some(parts)
     }
 
     /// A number of 0 or more, with or without a fraction.

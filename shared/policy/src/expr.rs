@@ -8,6 +8,7 @@ mod check;
 mod guard;
 mod hint;
 mod kind;
+mod range;
 mod syntax;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -147,6 +148,11 @@ impl Expr {
             Value::Int(amount) => Ok(amount),
             _ => Err("the amount is no whole number".to_owned()),
         }
+    }
+
+    /// Between which numbers the amount lies, whatever the job.
+    pub fn range(&self) -> range::Range {
+        range::range(&self.node)
     }
 
     fn evaluate(&self, values: &BTreeMap<String, FactValue>) -> Result<Value, String> {

@@ -11,13 +11,13 @@ use crate::case::Case;
 use crate::document::{Reader, Table};
 use crate::problem::{PolicyError, PolicyErrorCode};
 use crate::rule::Rule;
-use crate::rules::{AdmissionRules, DeriveRules, OrderRules, RequeueRules, Tier};
+use crate::rules::{AdmissionRules, DeriveRules, EstimateRules, OrderRules, RequeueRules, Tier};
 
 /// Longest policy in bytes. The live policy is one item of the table, which takes 400 KB with everything around it;
 /// a policy near this limit has long stopped being readable.
 pub const POLICY_BYTES_MAX: usize = 256 * 1024;
 
-const KEYS: [&str; 8] = ["name", "derive", "rule", "tier", "requeue", "admission", "order", "test"];
+const KEYS: [&str; 9] = ["name", "derive", "rule", "tier", "requeue", "admission", "order", "estimates", "test"];
 
 /// What a file says, once nothing is wrong with it.
 pub(crate) struct File {
@@ -28,6 +28,7 @@ pub(crate) struct File {
     pub requeue: RequeueRules,
     pub admission: AdmissionRules,
     pub order: OrderRules,
+    pub estimates: EstimateRules,
     pub tests: Vec<Case>,
 }
 
@@ -60,9 +61,10 @@ fn sections<'t>(reader: &mut Reader<'t>, root: &Table<'t>) -> File {
     let requeue = section::requeue(reader, root);
     let admission = section::admission(reader, root);
     let order = section::order(reader, root);
+    let estimates = section::estimates(reader, root);
     let tests = case::cases(reader, root, &case::Known { rules: &rules, tiers: &tiers, derive: &derive });
     let rules = rules.into_iter().filter_map(|entry| entry.rule).collect();
-    File { name, derive, rules, tiers, requeue, admission, order, tests }
+    File { name, derive, rules, tiers, requeue, admission, order, estimates, tests }
 }
 
 /// Mistakes of TOML itself. Nothing else is checked: a table cut short would have a tail of false mistakes.
@@ -81,14 +83,15 @@ fn syntax(mut reader: Reader<'_>, errors: &[toml::de::Error]) -> Vec<PolicyError
 /// Every key of every table, for the documentation's test.
 #[cfg(test)]
 pub(crate) fn keys() -> Vec<&'static str> {
-    use section::{ADMISSION_KEYS, DERIVE_KEYS, ORDER_KEYS, REQUEUE_KEYS};
-    let tables: [&[&str]; 8] = [
+    use section::{ADMISSION_KEYS, DERIVE_KEYS, ESTIMATES_KEYS, ORDER_KEYS, REQUEUE_KEYS};
+    let tables: [&[&str]; 9] = [
         &DERIVE_KEYS,
         &rule::KEYS,
         &tier::KEYS,
         &REQUEUE_KEYS,
         &ADMISSION_KEYS,
         &ORDER_KEYS,
+        &ESTIMATES_KEYS,
         &case::GIVEN,
         &case::WANTED,
     ];

@@ -13,6 +13,7 @@ mod document;
 #[cfg(test)]
 mod documentation_tests;
 mod door;
+pub mod estimate;
 mod expr;
 mod file;
 pub mod key;
@@ -20,10 +21,12 @@ mod lint;
 mod place;
 pub mod policy;
 pub mod problem;
+mod reach;
 pub mod requeue;
 pub mod rule;
 pub mod rules;
 pub mod schema;
+pub mod waits;
 
 pub use case::TestOutcome;
 pub use file::POLICY_BYTES_MAX;

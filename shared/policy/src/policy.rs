@@ -8,7 +8,7 @@ use crate::file;
 use crate::lint;
 use crate::problem::{PolicyError, Warning};
 use crate::rule::Rule;
-use crate::rules::{AdmissionRules, DeriveRules, OrderRules, RequeueRules, Takes, Tier};
+use crate::rules::{AdmissionRules, DeriveRules, EstimateRules, OrderRules, RequeueRules, Takes, Tier};
 
 /// The policy that ships: the acceptance table as rules.
 pub const DEFAULT: &str = include_str!("../policies/default.toml");
@@ -18,6 +18,9 @@ pub const INTERACTIVE_FIRST: &str = include_str!("../policies/interactive-first.
 
 /// Four numeric tiers; the top one only for a deadline within the hour.
 pub const FOUR_TIERS_SLA: &str = include_str!("../policies/four-tiers-sla.toml");
+
+/// The default numbers in a strict order, for comparison.
+pub const STRICT_ORDER: &str = include_str!("../policies/strict-order.toml");
 
 /// Every key of metadata demanded.
 pub const STRICT_METADATA: &str = include_str!("../policies/strict-metadata.toml");
@@ -33,6 +36,7 @@ pub struct Policy {
     requeue: RequeueRules,
     admission: AdmissionRules,
     order: OrderRules,
+    estimates: EstimateRules,
     tests: Vec<Case>,
 }
 
@@ -59,8 +63,8 @@ impl Policy {
     }
 
     fn compiled(text: &str, file: file::File) -> Self {
-        let file::File { name, derive, rules, tiers, requeue, admission, order, tests } = file;
-        Self { revision: revision(text), name, derive, rules, tiers, requeue, admission, order, tests }
+        let file::File { name, derive, rules, tiers, requeue, admission, order, estimates, tests } = file;
+        Self { revision: revision(text), name, derive, rules, tiers, requeue, admission, order, estimates, tests }
     }
 
     /// First twelve hexadecimal digits of the SHA-256 of its text: two texts with one revision are one policy.
@@ -115,6 +119,12 @@ impl Policy {
     #[must_use]
     pub fn order(&self) -> &OrderRules {
         &self.order
+    }
+
+    /// What is believed of run times.
+    #[must_use]
+    pub fn estimates(&self) -> &EstimateRules {
+        &self.estimates
     }
 
     /// Its own tests.

@@ -10,7 +10,7 @@ fn loaded(text: &str) -> Loaded {
 
 #[test]
 fn every_shipped_policy_loads_without_a_warning_and_passes_its_tests() {
-    for text in [DEFAULT, INTERACTIVE_FIRST, FOUR_TIERS_SLA, STRICT_METADATA] {
+    for text in [DEFAULT, INTERACTIVE_FIRST, FOUR_TIERS_SLA, STRICT_METADATA, STRICT_ORDER] {
         let Loaded { policy, warnings } = loaded(text);
         assert_eq!(warnings, [], "{}", policy.name());
         assert!(policy.tests().len() >= 5, "{}", policy.name());
@@ -175,7 +175,8 @@ fn the_default_policy_has_the_tiers_and_rules_of_the_design() {
     assert_eq!(preemptible.checkpoint_window_seconds, 900);
     assert_eq!(policy.requeue(), &RequeueRules::default());
     assert_eq!(policy.admission(), &AdmissionRules::default());
-    assert_eq!(policy.order(), &OrderRules::default());
+    let headroom = crate::rules::Headroom::Percent(10);
+    assert_eq!(policy.order(), &OrderRules { headroom, ..OrderRules::default() });
     assert_eq!(policy.derive_rules(), &DeriveRules::default());
 }
 
@@ -285,7 +286,7 @@ dive_above = 900
         duration_max_seconds: Some(604_800),
     };
     assert_eq!(policy.admission(), &admission);
-    assert_eq!(policy.order(), &OrderRules { dive_above: 900 });
+    assert_eq!(policy.order(), &OrderRules { dive_above: 900, ..OrderRules::default() });
     assert_eq!(policy.derive_rules(), &DeriveRules { base: 100, floor: 10, ceiling: 2000, fallback: 200 });
 }
 

@@ -2,7 +2,9 @@
 //!
 //! Units are in the names: `_seconds`, `_ms`, `_mib`, `_percent`. A limit that is `None` is no limit.
 
-use osprey_model::id::TierName;
+use std::collections::BTreeMap;
+
+use osprey_model::id::{PoolName, TierName};
 use osprey_model::pool::CapacityType;
 
 use crate::key::MetadataKey;
@@ -42,6 +44,82 @@ pub struct Tier {
     pub duration_max_seconds: Option<u64>,
     /// Kinds of capacity open to the tier, the preferred one first; never empty.
     pub capacity: Vec<CapacityType>,
+    /// How its waiting jobs are ordered.
+    pub order: TierOrder,
+    /// How a wait raises a job in the order; `None` where it doesn't.
+    pub aging: Option<Aging>,
+}
+
+/// How the waiting jobs of a tier are ordered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TierOrder {
+    /// By number.
+    #[default]
+    Strict,
+    /// By Smith's ratio: expected run × √GPUs, divided by a weight that the number gives. Short and small work first.
+    WeightedShortest,
+}
+
+impl TierOrder {
+    /// Every one of them.
+    pub const ALL: [Self; 2] = [Self::Strict, Self::WeightedShortest];
+
+    /// The word in a policy.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Strict => "strict",
+            Self::WeightedShortest => "weighted-shortest",
+        }
+    }
+}
+
+/// How a wait raises a job in Osprey's own order. What is sent to Batch never ages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Aging {
+    /// Thousandths of a point an hour.
+    pub millipoints_per_hour: u32,
+    /// The number that a job is raised to at most. Jobs that have reached it are ordered by submission.
+    pub cap: u32,
+}
+
+impl Aging {
+    /// How long a job of this number waits until it has reached the cap, in milliseconds; `None` for never.
+    #[must_use]
+    pub fn reaches_cap_after_ms(&self, number: u32) -> Option<u64> {
+        let missing = u64::from(self.cap.saturating_sub(number)) * 3_600_000_000;
+        let rate = u64::from(self.millipoints_per_hour);
+        if missing == 0 { Some(0) } else { (rate > 0).then(|| missing.div_ceil(rate)) }
+    }
+}
+
+/// GPUs of a pool that are kept free for urgent jobs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Headroom {
+    /// So many.
+    Gpus(u32),
+    /// This share of the pool, in percent, rounded down.
+    Percent(u32),
+}
+
+impl Default for Headroom {
+    /// None.
+    fn default() -> Self {
+        Self::Gpus(0)
+    }
+}
+
+impl Headroom {
+    /// GPUs of a pool that has so many.
+    #[must_use]
+    pub fn of(self, pool_gpus: u32) -> u32 {
+        match self {
+            Self::Gpus(gpus) => gpus.min(pool_gpus),
+            Self::Percent(percent) => {
+                u32::try_from(u64::from(pool_gpus) * u64::from(percent) / 100).unwrap_or(pool_gpus).min(pool_gpus)
+            }
+        }
+    }
 }
 
 /// Which jobs a tier gets.
@@ -84,6 +162,8 @@ impl Tier {
             team_gpus_max: None,
             duration_max_seconds: None,
             capacity,
+            order: TierOrder::default(),
+            aging: None,
         }
     }
 
@@ -155,15 +235,52 @@ impl Default for RequeueRules {
 }
 
 /// Which waiting job comes next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OrderRules {
-    /// A job above this number gets a scheduling cycle at once.
+    /// A job above this number is urgent: it gets a scheduling cycle at once, reserves what it needs, and may take the
+    /// headroom.
     pub dive_above: u32,
+    /// GPUs of each pool that are kept free for urgent jobs.
+    pub headroom: Headroom,
+    /// Pools with a headroom of their own.
+    pub pool_headroom: BTreeMap<PoolName, Headroom>,
+    /// Whether tiers may be left in which later jobs can pass a waiting one for ever.
+    pub unbounded_wait: bool,
 }
 
 impl Default for OrderRules {
+    /// Urgent above 800, no headroom, every wait bounded.
     fn default() -> Self {
-        Self { dive_above: 800 }
+        Self { dive_above: 800, headroom: Headroom::default(), pool_headroom: BTreeMap::new(), unbounded_wait: false }
+    }
+}
+
+impl OrderRules {
+    /// What is kept free of a pool.
+    #[must_use]
+    pub fn headroom_of(&self, pool: &PoolName) -> Headroom {
+        self.pool_headroom.get(pool).copied().unwrap_or(self.headroom)
+    }
+}
+
+/// What is believed of run times before they are over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EstimateRules {
+    /// Upper ends of the classes that a declared `expected-duration` is rounded up to, in milliseconds, rising; empty to
+    /// take what is declared.
+    pub classes_ms: Vec<u64>,
+    /// The share of past runs that an estimate covers, in percent.
+    pub quantile_percent: u32,
+    /// Past runs of a kind that it takes to learn from them.
+    pub runs_min: u32,
+    /// How long a job is taken to run of which nothing is known, in milliseconds.
+    pub unknown_ms: u64,
+}
+
+impl Default for EstimateRules {
+    /// What is declared, else the median of at least three runs, else an hour.
+    fn default() -> Self {
+        Self { classes_ms: Vec::new(), quantile_percent: 50, runs_min: 3, unknown_ms: 3_600_000 }
     }
 }
 
@@ -195,6 +312,20 @@ mod tests {
         let tier = |takes| Tier::new("t".into(), takes).capacity;
         assert_eq!(tier(Takes::Preemptible), [CapacityType::Spot, CapacityType::OnDemand]);
         assert_eq!(tier(Takes::AtLeast(0)), [CapacityType::OnDemand]);
+    }
+
+    #[test]
+    fn headroom_is_never_more_than_the_pool() {
+        assert_eq!([0, 8, 256].map(|gpus| Headroom::Gpus(24).of(gpus)), [0, 8, 24]);
+        assert_eq!([0, 8, 16, 256, u32::MAX].map(|gpus| Headroom::Percent(10).of(gpus)), [0, 0, 1, 25, 429_496_729]);
+    }
+
+    #[test]
+    fn aging_reaches_the_cap_at_its_rate_and_never_without_one() {
+        let aging = Aging { millipoints_per_hour: 2_500, cap: 1_000 };
+        assert_eq!(aging.reaches_cap_after_ms(500), Some(200 * 3_600_000));
+        assert_eq!(aging.reaches_cap_after_ms(1_000), Some(0));
+        assert_eq!(Aging { millipoints_per_hour: 0, cap: 9 }.reaches_cap_after_ms(8), None);
     }
 
     #[test]

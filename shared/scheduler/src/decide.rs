@@ -1,31 +1,70 @@
-//! The cycle: order, start what fits, reserve, backfill, and say why the rest waits.
+//! The cycle, a recipe of numbered steps. Each step is a file named by what it decides:
+//!
+//! 1. `priority`: the number that counts, derived or lent, and what waiting adds.
+//! 2. `order`: the order of the queue, total.
+//! 3. `eligible`: who can't start whatever the order, and holds up nobody.
+//! 4. `room`, and `landing` where Batch chooses the nodes: placement, all or nothing.
+//! 5. `reserve`: GPUs kept for what doesn't fit, each urgent job and the head.
+//! 6. `headroom`: GPUs kept free for urgent jobs that haven't come yet.
+//! 7. Preemption has its place here: behind a reservation too far away, before the rest of the queue is looked at. It
+//!    isn't part of this version.
+//! 8. `strategy`: how far down the queue starts are looked for; `backfill` passes a job that waits, if it can't delay it.
+//! 9. `reason`: why each of the others waits.
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use osprey_model::id::JobId;
 
+use crate::demand::Demand;
+use crate::headroom;
+use crate::landing::InFlight;
 use crate::order::ordered;
-use crate::plan::{Plan, Start, Waiting};
+use crate::plan::{Plan, Reservation, Start, Waiting};
+use crate::priority::Standing;
 use crate::reason::WaitReason;
-use crate::room::{Place, Room};
+use crate::reserve::{Kept, Wish};
+use crate::room::{Place, Room, ready_ms};
 use crate::rules::{Rules, Strategy};
-use crate::snapshot::{Queued, Snapshot};
+use crate::snapshot::{Gate, Hold, Landing, Queued, Running, Snapshot};
 use crate::strategy::{backfill, strict};
 
 /// A plan on its way.
 pub(crate) struct Cycle<'s> {
     pub snapshot: &'s Snapshot,
+    pub rules: &'s Rules,
     pub now_ms: i64,
     pub room: Room<'s>,
+    pub kept: Kept,
     pub plan: Plan,
-    /// Jobs started in this cycle, as the queue had them.
-    pub started: Vec<&'s Queued>,
-    pool_gpus: u32,
+    /// Where Batch chooses the nodes.
+    in_flight: Option<InFlight<'s>>,
+    /// Places of running jobs whose nodes aren't known, as if they were planned now.
+    assumed: Vec<(i64, Place)>,
+    /// Ends of this cycle's starts, in the order of the plan.
+    ends_ms: Vec<i64>,
+    started: BTreeSet<JobId>,
+    /// What was looked for in vain, with the earliest end of those who asked. Room only shrinks while a plan grows, so
+    /// whoever asks for as much and for as long gets the same answer.
+    refused: BTreeMap<Demand, (i64, Refusal)>,
+    pub pool_gpus: u32,
+    /// When the last node would be ready.
+    all_ready_ms: i64,
+}
+
+/// Why a place wasn't given.
+#[derive(Clone, Copy, Debug)]
+enum Refusal {
+    /// There is none.
+    Room(WaitReason),
+    /// It would delay a job.
+    Delay { head: JobId, at_ms: i64 },
 }
 
 /// Decides what starts now, milliseconds since 1970.
 #[must_use]
 pub fn decide(snapshot: &Snapshot, rules: &Rules, now_ms: i64) -> Plan {
-    let mut cycle = Cycle::new(snapshot, now_ms);
-    let queue = ordered(rules.strategy, &snapshot.queued);
+    let mut cycle = Cycle::new(snapshot, rules, now_ms);
+    let queue = ordered(&snapshot.queued, rules, now_ms);
     match rules.strategy {
         Strategy::Fifo | Strategy::Priority | Strategy::Sjf => strict::walk(&mut cycle, &queue),
         Strategy::Backfill => backfill::walk(&mut cycle, &queue),
@@ -34,53 +73,234 @@ pub fn decide(snapshot: &Snapshot, rules: &Rules, now_ms: i64) -> Plan {
 }
 
 impl<'s> Cycle<'s> {
-    fn new(snapshot: &'s Snapshot, now_ms: i64) -> Self {
-        Self {
+    fn new(snapshot: &'s Snapshot, rules: &'s Rules, now_ms: i64) -> Self {
+        let room = Room::of(snapshot, |_| true);
+        let is_anywhere = snapshot.landing == Landing::Anywhere;
+        let in_flight = is_anywhere.then(|| InFlight::new(Room::of(snapshot, |running| running.has_landed)));
+        let mut cycle = Self {
             snapshot,
+            rules,
             now_ms,
-            room: Room::of(snapshot),
+            room,
+            kept: Kept::default(),
             plan: Plan::default(),
-            started: Vec::new(),
-            pool_gpus: snapshot.gpus(),
+            in_flight,
+            assumed: Vec::new(),
+            ends_ms: Vec::new(),
+            started: BTreeSet::new(),
+            refused: BTreeMap::new(),
+            pool_gpus: 0,
+            all_ready_ms: snapshot.nodes.iter().map(|node| ready_ms(node, now_ms)).max().unwrap_or(now_ms),
+        };
+        cycle.pool_gpus = cycle.room.gpus();
+        snapshot.running.iter().filter(|running| !running.has_landed).for_each(|running| cycle.assume(running));
+        cycle
+    }
+
+    /// Takes in a dispatch in flight; one whose plan isn't known goes where it would be planned now.
+    fn assume(&mut self, running: &Running) {
+        let (shape, count) = (running.shape, running.children.max(1));
+        let demand = if count > 1 { Demand::Children { shape, count } } else { Demand::Nodes(shape) };
+        if let Some(in_flight) = &mut self.in_flight {
+            in_flight.add(demand);
+        }
+        if !running.holds.is_empty() {
+            return;
+        }
+        // What fits nowhere is a contradiction, or waits for a node that has gone: it takes what there is.
+        let place = self.room.place(demand, |_| true).unwrap_or_else(|| self.room.any(demand.gpus()));
+        self.room.take(place.holds());
+        self.assumed.push((self.end_of_running(running), place));
+    }
+
+    fn end_of_running(&self, running: &Running) -> i64 {
+        let unknown_ms = self.rules.unknown_ms;
+        let end_ms = running.expected_end_ms.unwrap_or_else(|| running.started_ms.saturating_add_unsigned(unknown_ms));
+        // An overdue job may end at any moment, which is later than now.
+        end_ms.max(self.now_ms.saturating_add(1))
+    }
+
+    /// Starts a job, or one child of an array, or says why not.
+    pub(crate) fn start(&mut self, job: &Queued, child: Option<u32>, headroom: u32) -> Result<(), WaitReason> {
+        let demand = Demand::of(job, &self.room);
+        let place = self.find(job, demand, headroom)?;
+        if !self.is_new(job, child) {
+            return Err(WaitReason::AlreadyRuns);
+        }
+        let end_ms = self.end_of(job, place.holds());
+        self.room.take(place.holds());
+        self.kept.started(place.holds(), end_ms);
+        if let Some(in_flight) = &mut self.in_flight {
+            in_flight.add(demand);
+        }
+        self.ends_ms.push(end_ms);
+        self.plan.starts.push(Start { job: job.job, child, holds: place.into() });
+        Ok(())
+    }
+
+    /// Whether a job isn't started twice: a snapshot may contradict itself.
+    fn is_new(&mut self, job: &Queued, child: Option<u32>) -> bool {
+        child.is_some()
+            || !self.snapshot.running.iter().any(|running| running.job == job.job) && self.started.insert(job.job)
+    }
+
+    /// Where a job can start now without taking anything that is kept.
+    fn find(&mut self, job: &Queued, demand: Demand, headroom: u32) -> Result<Place, WaitReason> {
+        let (gpus, free) = (demand.gpus(), self.room.free());
+        if gpus > free {
+            return Err(self.short(WaitReason::NoRoom { gpus, free }));
+        }
+        if gpus > 0 && free - gpus < headroom {
+            return Err(WaitReason::Headroom { gpus, free, kept: headroom });
+        }
+        let least_end_ms = self.end_from(job, self.now_ms);
+        if let Some((end_ms, refusal)) = self.refused.get(&demand)
+            && least_end_ms.unwrap_or(i64::MAX) >= *end_ms
+        {
+            return Err(refusal.reason(least_end_ms, free));
+        }
+        self.look(job, demand).map_err(|(end_ms, refusal)| {
+            self.refused.insert(demand, (end_ms, refusal));
+            refusal.reason(least_end_ms, free)
+        })
+    }
+
+    /// The same without a memory; the refusal holds for everybody who wouldn't end before the time given.
+    fn look(&self, job: &Queued, demand: Demand) -> Result<Place, (i64, Refusal)> {
+        // A job of several nodes begins when the last of them is ready.
+        let is_one = matches!(demand, Demand::Nodes(shape) if !self.room.takes_whole(shape));
+        let ready = |hold: &Hold| match self.room.node(hold.node) {
+            Some(node) if is_one => ready_ms(node, self.now_ms),
+            _ => self.all_ready_ms,
+        };
+        let delayed = |hold: &Hold| {
+            let end_ms = self.end_from(job, ready(hold)).unwrap_or(i64::MAX);
+            self.kept.delayed(hold, end_ms)
+        };
+        let least_end_ms = self.end_from(job, self.now_ms).unwrap_or(i64::MAX);
+        let end_ms = self.end_from(job, self.all_ready_ms).unwrap_or(i64::MAX);
+        if let Some(keep) = self.kept.crowded(demand.gpus(), end_ms) {
+            return Err((least_end_ms, Refusal::Delay { head: keep.job, at_ms: keep.at_ms }));
+        }
+        let Some(place) = self.room.place(demand, |hold| delayed(hold).is_none()) else {
+            let bare = self.room.place(demand, |_| true);
+            let keep = bare.as_ref().and_then(|place| place.holds().iter().find_map(delayed));
+            return Err(match keep {
+                Some(keep) => (least_end_ms, Refusal::Delay { head: keep.job, at_ms: keep.at_ms }),
+                None => (i64::MIN, Refusal::Room(self.short(self.no_room(demand)))),
+            });
+        };
+        self.lands_well(job, demand).map(|()| place)
+    }
+
+    /// Where Batch chooses the nodes: whether a job may land on any that has room for it.
+    fn lands_well(&self, job: &Queued, demand: Demand) -> Result<(), (i64, Refusal)> {
+        let Some(in_flight) = &self.in_flight else { return Ok(()) };
+        let end_ms = self.end_from(job, self.all_ready_ms).unwrap_or(i64::MAX);
+        if let Some(keep) = self.kept.delayed_anywhere(&self.room, demand, end_ms) {
+            let least_end_ms = self.end_from(job, self.now_ms).unwrap_or(i64::MAX);
+            return Err((least_end_ms, Refusal::Delay { head: keep.job, at_ms: keep.at_ms }));
+        }
+        if in_flight.allows(demand) {
+            return Ok(());
+        }
+        Err((i64::MIN, Refusal::Room(WaitReason::InFlight { dispatches: in_flight.count() })))
+    }
+
+    /// When a job that starts now on these nodes is taken to end.
+    fn end_of(&self, job: &Queued, holds: &[Hold]) -> i64 {
+        let nodes = holds.iter().filter_map(|hold| self.room.node(hold.node));
+        let ready_ms = nodes.map(|node| ready_ms(node, self.now_ms)).max().unwrap_or(self.now_ms);
+        ready_ms.saturating_add_unsigned(job.expected_ms.unwrap_or(self.rules.unknown_ms).max(1))
+    }
+
+    /// When a job ends that begins then: later than that, however short it is; `None` when nobody knows.
+    fn end_from(&self, job: &Queued, ready_ms: i64) -> Option<i64> {
+        job.expected_ms.map(|run_ms| ready_ms.saturating_add_unsigned(run_ms.max(1)))
+    }
+
+    /// Why a demand that is no more than what is free doesn't fit.
+    fn no_room(&self, demand: Demand) -> WaitReason {
+        let (gpus, free) = (demand.gpus(), self.room.free());
+        if let Demand::Nodes(shape) = demand
+            && shape.vcpus > 0
+        {
+            let with_gpus = self.room.all().filter(|(_, _, free)| free.gpus >= shape.gpus);
+            let most = with_gpus.map(|(_, _, free)| free.vcpus).max();
+            if let Some(free) = most.filter(|free| *free < shape.vcpus) {
+                return WaitReason::NoVcpus { vcpus: shape.vcpus, free };
+            }
+        }
+        WaitReason::Scattered { gpus, free }
+    }
+
+    /// Where capacity can't be had, that is why there is too little.
+    fn short(&self, reason: WaitReason) -> WaitReason {
+        match self.snapshot.gate {
+            Gate::NoCapacity { since_ms } => WaitReason::NoCapacity { since_ms },
+            Gate::Open | Gate::Paused => reason,
         }
     }
 
-    /// Why a job can't start whatever the order: it waits, and holds up nobody.
-    pub(crate) fn ineligible(&self, job: &Queued) -> Option<WaitReason> {
-        if job.not_before_ms > self.now_ms {
-            return Some(WaitReason::NotYet { until_ms: job.not_before_ms });
+    /// Keeps the earliest place of a job for it. `false` when none can be foreseen.
+    pub(crate) fn reserve(&mut self, job: &Queued, headroom: u32) -> bool {
+        if !self.kept.is_known() {
+            self.know_ends();
         }
-        // A job larger than any node takes whole ones until they are enough, and all of them are the most.
-        let pool_gpus = self.pool_gpus;
-        (job.gpus > pool_gpus).then_some(WaitReason::LargerThanPool { gpus: job.gpus, pool_gpus })
-    }
-
-    /// Starts a job if it fits.
-    pub(crate) fn start(&mut self, job: &'s Queued) -> bool {
-        let Some(place) = self.room.place(job.gpus) else { return false };
-        self.start_at(job, place);
+        let demand = Demand::of(job, &self.room);
+        let run_ms = i64::try_from(job.expected_ms.unwrap_or(self.rules.unknown_ms)).unwrap_or(i64::MAX);
+        let total_gpus = if headroom > 0 { demand.gpus().saturating_add(headroom) } else { 0 };
+        let wish = Wish { job: job.job, demand, run_ms, total_gpus, now_ms: self.now_ms };
+        let Some(keep) = self.kept.keep(&self.room, &wish) else { return false };
+        self.plan.reservations.push(Reservation { job: keep.job, at_ms: keep.at_ms, holds: keep.holds.clone() });
+        // More is kept than before: what was refused for the GPUs that were free then stays refused.
         true
     }
 
-    /// Starts a job where it was found to fit.
-    pub(crate) fn start_at(&mut self, job: &'s Queued, place: Place) {
-        self.room.take(place.holds());
-        self.plan.starts.push(Start { job: job.job, holds: place.into() });
-        self.started.push(job);
+    fn know_ends(&mut self) {
+        let mut kept = std::mem::take(&mut self.kept);
+        let running = self.snapshot.running.iter().map(|job| (self.end_of_running(job), job.holds.as_slice()));
+        let assumed = self.assumed.iter().map(|(end_ms, place)| (*end_ms, place.holds()));
+        let started =
+            self.ends_ms.iter().zip(&self.plan.starts).map(|(end_ms, start)| (*end_ms, start.holds.as_slice()));
+        kept.know(running.chain(assumed).chain(started));
+        self.kept = kept;
     }
 
-    /// Why a job doesn't fit now.
-    pub(crate) fn no_room(&self, job: &Queued) -> WaitReason {
-        let (gpus, free) = (job.gpus, self.room.free());
-        if gpus > free { WaitReason::NoRoom { gpus, free } } else { WaitReason::Scattered { gpus, free } }
+    /// Notes that a job waits, and whether it should look elsewhere.
+    pub(crate) fn wait(&mut self, job: &Queued, reason: WaitReason) {
+        self.plan.waiting.push(Waiting { job: job.job, reason });
+        if let Gate::NoCapacity { .. } = self.snapshot.gate
+            && job.has_other_pools
+            && matches!(reason, WaitReason::NoCapacity { .. } | WaitReason::NoNodes)
+            && Standing::of(job, self.rules, self.now_ms).is_urgent
+        {
+            self.plan.moves.push(job.job);
+        }
     }
 
-    /// Notes that a job waits.
-    pub(crate) fn wait(&mut self, job: JobId, reason: WaitReason) {
-        self.plan.waiting.push(Waiting { job, reason });
+    /// GPUs that must stay free when a job starts.
+    pub(crate) fn headroom(&self, job: &Queued, standing: Standing) -> u32 {
+        headroom::of(self.rules.headroom, self.pool_gpus, Demand::of(job, &self.room).gpus(), standing)
     }
 }
 
+impl Refusal {
+    fn reason(self, ends_at_ms: Option<i64>, free: u32) -> WaitReason {
+        match self {
+            Self::Room(WaitReason::Scattered { gpus, .. }) => WaitReason::Scattered { gpus, free },
+            Self::Room(reason) => reason,
+            Self::Delay { head, at_ms } => WaitReason::WouldDelay { head, reserved_at_ms: at_ms, ends_at_ms },
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "decide_bound.rs"]
+mod bound;
+#[cfg(test)]
+#[path = "decide_properties.rs"]
+mod properties;
 #[cfg(test)]
 #[path = "decide_tests.rs"]
 mod tests;

@@ -4,21 +4,29 @@
 //! reason. Acting on the plan is somebody else's business: nothing here reads a clock or calls anybody, and equal
 //! arguments give equal plans, because every order is total and ends in the job's id.
 //!
-//! Strategies are siblings in [`rules::Strategy`]; `strategy/` has one module for each way of walking down the queue.
-//! [`placement`] looks for a better choice of jobs and nodes than one walk finds; its chance is made of a seed.
+//! `decide.rs` is the recipe: its steps are files named by what they decide. Strategies are siblings in
+//! [`rules::Strategy`]; `strategy/` has one module for each way of walking down the queue. `docs/scheduling.md` shows how
+//! a number becomes an order. [`placement`] looks for a better choice of jobs and nodes than one walk finds; its chance is
+//! made of a seed.
 
 mod decide;
-mod order;
+mod demand;
+mod eligible;
+mod headroom;
+mod landing;
+pub mod lending;
+pub mod order;
 pub mod placement;
 pub mod plan;
+pub mod priority;
 pub mod reason;
+mod reserve;
 mod room;
 pub mod rules;
 pub mod snapshot;
 mod strategy;
 
 pub use decide::decide;
-pub use order::compare;
 pub use plan::Plan;
 pub use reason::WaitReason;
 pub use rules::{Rules, Strategy};

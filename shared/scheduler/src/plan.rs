@@ -12,8 +12,11 @@ pub struct Plan {
     pub starts: Vec<Start>,
     /// GPUs kept for jobs that don't fit yet.
     pub reservations: Vec<Reservation>,
-    /// Jobs that don't start, each with why, in the order of the queue.
+    /// Jobs that don't start, each with why, in the order of the queue. An array of which some children start is here
+    /// too, for the rest.
     pub waiting: Vec<Waiting>,
+    /// Urgent jobs that this pool can't get capacity for and another may; they are among the waiting.
+    pub moves: Vec<JobId>,
 }
 
 /// A job to start.
@@ -21,7 +24,9 @@ pub struct Plan {
 pub struct Start {
     /// The job.
     pub job: JobId,
-    /// Where.
+    /// Which of the waiting children of an array, counted from 0 in the order of their indices; `None` for the whole job.
+    pub child: Option<u32>,
+    /// Where. Where Batch chooses ([`crate::snapshot::Landing::Anywhere`]) it is one place of many.
     pub holds: Vec<Hold>,
 }
 

@@ -1,17 +1,24 @@
-//! Why a job waits: a closed set of reasons, each with the numbers that it is about.
+//! Why a job waits: a closed set of reasons, each with the numbers that it is about. Sentences are made on demand.
 
 use std::fmt;
 
 use osprey_model::id::JobId;
+use serde::{Deserialize, Serialize};
 
-/// Why a job doesn't start now. Times are milliseconds since 1970.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Why a job doesn't start now. Times are milliseconds since 1970. In JSON the code is the member `code`, and the
+/// evidence stands beside it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "code")]
 pub enum WaitReason {
     /// It backs off.
     NotYet {
         /// Until then.
         until_ms: i64,
     },
+    /// The pool is drained or paused.
+    PoolPaused,
+    /// The pool has no nodes.
+    NoNodes,
     /// The pool could never hold it. It holds up nobody.
     LargerThanPool {
         /// GPUs it needs.
@@ -19,19 +26,58 @@ pub enum WaitReason {
         /// GPUs of the pool.
         pool_gpus: u32,
     },
-    /// Too few GPUs are free. It is the next to start.
+    /// No node, or too few of them, has what it needs of one. It holds up nobody.
+    NoSuchNode {
+        /// Nodes it needs.
+        nodes: u32,
+        /// GPUs it needs on each.
+        gpus: u32,
+        /// vCPUs it needs on each.
+        vcpus: u32,
+    },
+    /// Work that isn't ours holds so much that it can't be foreseen when it fits. It holds up nobody.
+    ForeignWork {
+        /// GPUs it needs.
+        gpus: u32,
+        /// GPUs that foreign work holds.
+        foreign: u32,
+    },
+    /// It runs or is dispatched already.
+    AlreadyRuns,
+    /// The pool can't get the capacity that it would start on.
+    NoCapacity {
+        /// Since when.
+        since_ms: i64,
+    },
+    /// Too few GPUs are free.
     NoRoom {
         /// GPUs it needs.
         gpus: u32,
         /// GPUs free.
         free: u32,
     },
-    /// Enough GPUs are free, but not together. It is the next to start, or too large for what nodes have left.
+    /// Enough GPUs are free, but not together.
     Scattered {
         /// GPUs it needs.
         gpus: u32,
         /// GPUs free.
         free: u32,
+    },
+    /// Where its GPUs are free, too few vCPUs are.
+    NoVcpus {
+        /// vCPUs it needs on a node.
+        vcpus: u32,
+        /// Most vCPUs free on a node with its GPUs.
+        free: u32,
+    },
+    /// It would fit, and leave fewer GPUs free than are kept for urgent jobs.
+    Headroom {
+        /// GPUs it needs.
+        gpus: u32,
+        /// GPUs free.
+        free: u32,
+        /// GPUs kept for urgent jobs.
+        kept: u32,
     },
     /// The order is strict, and a job before it doesn't fit.
     BehindHead {
@@ -44,23 +90,71 @@ pub enum WaitReason {
         head: JobId,
         /// When that job is expected to fit.
         reserved_at_ms: i64,
-        /// When this one would end.
-        ends_at_ms: i64,
+        /// When this one would end; `None` when nobody knows.
+        ends_at_ms: Option<i64>,
+    },
+    /// It fits, unless the dispatches in flight land where it would.
+    InFlight {
+        /// How many there are.
+        dispatches: u32,
     },
 }
 
 impl WaitReason {
+    /// Every code, in the order of the reasons.
+    pub const CODES: [&str; 15] = [
+        "NotYet",
+        "PoolPaused",
+        "NoNodes",
+        "LargerThanPool",
+        "NoSuchNode",
+        "ForeignWork",
+        "AlreadyRuns",
+        "NoCapacity",
+        "NoRoom",
+        "Scattered",
+        "NoVcpus",
+        "Headroom",
+        "BehindHead",
+        "WouldDelay",
+        "InFlight",
+    ];
+
     /// Stable code.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
             Self::NotYet { .. } => "NotYet",
+            Self::PoolPaused => "PoolPaused",
+            Self::NoNodes => "NoNodes",
             Self::LargerThanPool { .. } => "LargerThanPool",
+            Self::NoSuchNode { .. } => "NoSuchNode",
+            Self::ForeignWork { .. } => "ForeignWork",
+            Self::AlreadyRuns => "AlreadyRuns",
+            Self::NoCapacity { .. } => "NoCapacity",
             Self::NoRoom { .. } => "NoRoom",
             Self::Scattered { .. } => "Scattered",
+            Self::NoVcpus { .. } => "NoVcpus",
+            Self::Headroom { .. } => "Headroom",
             Self::BehindHead { .. } => "BehindHead",
             Self::WouldDelay { .. } => "WouldDelay",
+            Self::InFlight { .. } => "InFlight",
         }
+    }
+
+    /// Whether no start and no end of another job changes anything: whoever is behind it needn't wait for it.
+    #[must_use]
+    pub const fn holds_up_nobody(&self) -> bool {
+        matches!(
+            self,
+            Self::NotYet { .. }
+                | Self::PoolPaused
+                | Self::NoNodes
+                | Self::LargerThanPool { .. }
+                | Self::NoSuchNode { .. }
+                | Self::ForeignWork { .. }
+                | Self::AlreadyRuns
+        )
     }
 }
 
@@ -68,20 +162,52 @@ impl fmt::Display for WaitReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotYet { until_ms } => write!(f, "it backs off until {}", Time(*until_ms)),
+            Self::PoolPaused => f.write_str("the pool is paused; it goes on when somebody resumes it"),
+            Self::NoNodes => f.write_str("the pool has no nodes; use another pool, or give it some"),
             Self::LargerThanPool { gpus, pool_gpus } => {
                 write!(f, "it needs {}, the pool has {pool_gpus}; ask for fewer or use another pool", Gpus(*gpus))
+            }
+            Self::NoSuchNode { nodes, gpus, vcpus } => write!(
+                f,
+                "it needs {} with {} and {vcpus} vCPUs each, and the pool has no such {}; ask for fewer or use another pool",
+                Count(*nodes, "node"),
+                Gpus(*gpus),
+                if *nodes == 1 { "node" } else { "nodes" }
+            ),
+            Self::ForeignWork { gpus, foreign } => write!(
+                f,
+                "it needs {}, and work that isn't Osprey's holds {foreign} of the pool's; it starts when that ends",
+                Gpus(*gpus)
+            ),
+            Self::AlreadyRuns => f.write_str("it runs or is dispatched already"),
+            Self::NoCapacity { since_ms } => {
+                write!(f, "the pool hasn't got the capacity it asked for since {}", Time(*since_ms))
             }
             Self::NoRoom { gpus, free } => write!(f, "it needs {}, {free} are free", Gpus(*gpus)),
             Self::Scattered { gpus, free } => {
                 write!(f, "it needs {} together; {free} are free, spread over nodes", Gpus(*gpus))
             }
+            Self::NoVcpus { vcpus, free } => {
+                write!(f, "it needs {vcpus} vCPUs; where its GPUs are free, {free} are")
+            }
+            Self::Headroom { gpus, free, kept } => {
+                write!(f, "it needs {}, {free} are free, and {kept} of them are kept for urgent jobs", Gpus(*gpus))
+            }
             Self::BehindHead { head } => write!(f, "job {head} is before it and doesn't fit yet"),
-            Self::WouldDelay { head, reserved_at_ms, ends_at_ms } => write!(
+            Self::WouldDelay { head, reserved_at_ms, ends_at_ms: Some(ends_at_ms) } => write!(
                 f,
                 "it would end at {}, and job {head} is to start at {}",
                 Time(*ends_at_ms),
                 Time(*reserved_at_ms)
             ),
+            Self::WouldDelay { head, reserved_at_ms, ends_at_ms: None } => write!(
+                f,
+                "nobody knows how long it runs, and job {head} is to start at {}; declare `expected-duration`",
+                Time(*reserved_at_ms)
+            ),
+            Self::InFlight { dispatches } => {
+                write!(f, "it fits unless {} where it would", Landings(*dispatches))
+            }
         }
     }
 }
@@ -90,7 +216,26 @@ struct Gpus(u32);
 
 impl fmt::Display for Gpus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} GPU{}", self.0, if self.0 == 1 { "" } else { "s" })
+        Count(self.0, "GPU").fmt(f)
+    }
+}
+
+struct Count(u32, &'static str);
+
+impl fmt::Display for Count {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}{}", self.0, self.1, if self.0 == 1 { "" } else { "s" })
+    }
+}
+
+struct Landings(u32);
+
+impl fmt::Display for Landings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            1 => f.write_str("1 job that has been dispatched lands"),
+            count => write!(f, "{count} jobs that have been dispatched land"),
+        }
     }
 }
 
@@ -110,35 +255,65 @@ impl fmt::Display for Time {
 mod tests {
     use super::*;
 
+    const SEVEN: &str = "00000000-0000-0000-0000-000000000007";
+
+    fn every() -> Vec<WaitReason> {
+        let head = JobId::from_uuid(uuid::Uuid::from_u128(7));
+        vec![
+            WaitReason::NotYet { until_ms: 0 },
+            WaitReason::PoolPaused,
+            WaitReason::NoNodes,
+            WaitReason::LargerThanPool { gpus: 64, pool_gpus: 16 },
+            WaitReason::NoSuchNode { nodes: 1, gpus: 1, vcpus: 200 },
+            WaitReason::ForeignWork { gpus: 16, foreign: 3 },
+            WaitReason::AlreadyRuns,
+            WaitReason::NoCapacity { since_ms: 60_000 },
+            WaitReason::NoRoom { gpus: 1, free: 0 },
+            WaitReason::Scattered { gpus: 8, free: 9 },
+            WaitReason::NoVcpus { vcpus: 32, free: 8 },
+            WaitReason::Headroom { gpus: 8, free: 16, kept: 24 },
+            WaitReason::BehindHead { head },
+            WaitReason::WouldDelay { head, reserved_at_ms: 60_000, ends_at_ms: Some(i64::MAX) },
+            WaitReason::InFlight { dispatches: 1 },
+        ]
+    }
+
     #[test]
     fn reasons_are_told_with_their_numbers() {
-        let head = JobId::from_uuid(uuid::Uuid::from_u128(7));
-        for (reason, code, sentence) in [
-            (WaitReason::NotYet { until_ms: 0 }, "NotYet", "it backs off until 1970-01-01T00:00:00Z"),
-            (
-                WaitReason::LargerThanPool { gpus: 64, pool_gpus: 16 },
-                "LargerThanPool",
-                "it needs 64 GPUs, the pool has 16; ask for fewer or use another pool",
-            ),
-            (WaitReason::NoRoom { gpus: 1, free: 0 }, "NoRoom", "it needs 1 GPU, 0 are free"),
-            (
-                WaitReason::Scattered { gpus: 8, free: 9 },
-                "Scattered",
-                "it needs 8 GPUs together; 9 are free, spread over nodes",
-            ),
-            (
-                WaitReason::BehindHead { head },
-                "BehindHead",
-                "job 00000000-0000-0000-0000-000000000007 is before it and doesn't fit yet",
-            ),
-            (
-                WaitReason::WouldDelay { head, reserved_at_ms: 60_000, ends_at_ms: i64::MAX },
-                "WouldDelay",
-                "it would end at no known time, and job 00000000-0000-0000-0000-000000000007 is to start at \
-                 1970-01-01T00:01:00Z",
-            ),
-        ] {
-            assert_eq!((reason.code(), reason.to_string().as_str()), (code, sentence));
+        let sentences: Vec<String> = every().iter().map(ToString::to_string).collect();
+        assert_eq!(
+            sentences,
+            [
+                "it backs off until 1970-01-01T00:00:00Z".to_owned(),
+                "the pool is paused; it goes on when somebody resumes it".to_owned(),
+                "the pool has no nodes; use another pool, or give it some".to_owned(),
+                "it needs 64 GPUs, the pool has 16; ask for fewer or use another pool".to_owned(),
+                "it needs 1 node with 1 GPU and 200 vCPUs each, and the pool has no such node; ask for fewer or use \
+                 another pool"
+                    .to_owned(),
+                "it needs 16 GPUs, and work that isn't Osprey's holds 3 of the pool's; it starts when that ends"
+                    .to_owned(),
+                "it runs or is dispatched already".to_owned(),
+                "the pool hasn't got the capacity it asked for since 1970-01-01T00:01:00Z".to_owned(),
+                "it needs 1 GPU, 0 are free".to_owned(),
+                "it needs 8 GPUs together; 9 are free, spread over nodes".to_owned(),
+                "it needs 32 vCPUs; where its GPUs are free, 8 are".to_owned(),
+                "it needs 8 GPUs, 16 are free, and 24 of them are kept for urgent jobs".to_owned(),
+                format!("job {SEVEN} is before it and doesn't fit yet"),
+                format!("it would end at no known time, and job {SEVEN} is to start at 1970-01-01T00:01:00Z"),
+                "it fits unless 1 job that has been dispatched lands where it would".to_owned(),
+            ]
+        );
+    }
+
+    #[test]
+    fn every_reason_has_its_code_in_the_list_and_in_json() {
+        let reasons = every();
+        assert_eq!(reasons.iter().map(WaitReason::code).collect::<Vec<_>>(), WaitReason::CODES);
+        for reason in reasons {
+            let json = serde_json::to_value(reason).unwrap();
+            assert_eq!(json["code"], reason.code());
+            assert_eq!(serde_json::from_value::<WaitReason>(json).unwrap(), reason);
         }
     }
 }

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use osprey_model::id::JobId;
 use osprey_model::pool::CapacityType;
-use osprey_scheduler::snapshot::{Hold, Node, Queued, Running};
-use osprey_scheduler::{Rules, Snapshot, compare, decide};
+use osprey_scheduler::order::Key;
+use osprey_scheduler::snapshot::{Hold, Node, Queued, Running, Shape};
+use osprey_scheduler::{Rules, Snapshot, decide};
 
 use crate::cluster::{Cluster, Placement};
 use crate::estimates::Believed;
@@ -18,23 +19,22 @@ use crate::workload::Job;
 /// A production strategy.
 #[derive(Clone, Debug)]
 pub struct Production {
-    /// What the decision follows.
-    pub rules: Rules,
+    /// What the decision follows in each pool, in the order of the scenario's; the last one in all that follow.
+    pub rules: Vec<Rules>,
     /// What is believed of run times.
     pub believed: Believed,
 }
 
 impl From<Rules> for Production {
-    /// With exact run times.
+    /// The same rules everywhere, with exact run times.
     fn from(rules: Rules) -> Self {
-        Self { rules, believed: Believed::Exact }
+        Self { rules: vec![rules], believed: Believed::Exact }
     }
 }
 
 /// The production decision behind the interface of the reference strategies.
 #[derive(Clone, Debug)]
 pub struct Decided<'s> {
-    rules: Rules,
     believed: Believed,
     scenario: Option<&'s Scenario>,
     lots: Vec<Lot>,
@@ -44,6 +44,7 @@ pub struct Decided<'s> {
 /// One pool: each has a plan of its own.
 #[derive(Clone, Debug)]
 struct Lot {
+    rules: Rules,
     /// The number of its first node.
     first: u32,
     snapshot: Snapshot,
@@ -64,26 +65,27 @@ impl<'s> Decided<'s> {
             (None, Placement::Count) => vec![vec![cluster.gpus()]],
             (None, Placement::Node) => vec![(0..cluster.nodes).map(|_| cluster.gpus_per_node).collect()],
         };
-        let mut first = 0;
+        let (mut first, mut rules) = (0, rules.into_iter());
+        let mut last = Rules::default();
         let lots = nodes.into_iter().map(|nodes| {
-            let lot = Lot::new(first, nodes);
+            last = rules.next().unwrap_or_else(|| last.clone());
+            let lot = Lot::new(last.clone(), first, nodes);
             first += u32::try_from(lot.snapshot.nodes.len()).unwrap_or(0);
             lot
         });
-        Self { rules, believed, scenario, lots: lots.collect(), places: BTreeMap::new() }
+        Self { believed, scenario, lots: lots.collect(), places: BTreeMap::new() }
     }
 
     fn queued<P: Pool>(&self, job: usize, machine: &Machine<'_, P>) -> Queued {
         let spec = machine.job(job);
         let done_ms = spec.duration_ms - machine.remaining_ms(job);
-        let believed_ms = self.believed.of(job, spec).saturating_sub(done_ms);
+        let believed_ms = self.believed.of(job, spec).map(|ms| ms.saturating_sub(done_ms));
         Queued {
-            job: id(job),
             priority: priority(spec, machine.outcome(job).failures),
+            tier: spec.tier,
             enqueued_ms: time(spec.submit_ms),
-            not_before_ms: 0,
-            gpus: spec.gpus,
-            expected_ms: believed_ms + machine.restart_ms(job),
+            expected_ms: believed_ms.map(|ms| ms + machine.restart_ms(job)),
+            ..Queued::new(id(job), Shape::gpus(spec.gpus))
         }
     }
 
@@ -113,9 +115,9 @@ impl<'s> Decided<'s> {
 }
 
 impl Lot {
-    fn new(first: u32, nodes: Vec<u32>) -> Self {
-        let nodes = nodes.into_iter().map(|gpus| Node { gpus }).collect();
-        Self { first, snapshot: Snapshot { nodes, ..Snapshot::default() }, running: Vec::new() }
+    fn new(rules: Rules, first: u32, nodes: Vec<u32>) -> Self {
+        let nodes = nodes.into_iter().map(Node::new).collect();
+        Self { rules, first, snapshot: Snapshot { nodes, ..Snapshot::default() }, running: Vec::new() }
     }
 
     /// Takes over which nodes are there.
@@ -126,22 +128,29 @@ impl Lot {
         }
     }
 
-    fn pass<P: Pool>(&mut self, rules: &Rules, places: &BTreeMap<JobId, usize>, machine: &mut Machine<'_, P>) {
+    fn pass<P: Pool>(&mut self, places: &BTreeMap<JobId, usize>, machine: &mut Machine<'_, P>) {
         if self.snapshot.queued.is_empty() {
             return;
         }
         self.look(&machine.pool);
         let now_ms = time(machine.now_ms());
-        let plan = decide(&self.snapshot, rules, now_ms);
+        let plan = decide(&self.snapshot, &self.rules, now_ms);
         for start in plan.starts {
             let Some(job) = places.get(&start.job).copied() else { continue };
             let holds: Vec<(u32, u32)> =
-                start.holds.iter().map(|Hold { node, gpus }| (self.first + *node, *gpus)).collect();
+                start.holds.iter().map(|Hold { node, gpus, .. }| (self.first + *node, *gpus)).collect();
             if machine.start_on(job, P::share_of(&holds), false) {
-                let expected = self.snapshot.queued.iter().position(|queued| queued.job == start.job);
-                let expected_ms = expected.map_or(0, |at| self.snapshot.queued.remove(at).expected_ms);
-                let expected_end_ms = now_ms.saturating_add_unsigned(expected_ms);
-                self.snapshot.running.push(Running { job: start.job, holds: start.holds, expected_end_ms });
+                let at = self.snapshot.queued.iter().position(|queued| queued.job == start.job);
+                let Some(queued) = at.map(|at| self.snapshot.queued.remove(at)) else { continue };
+                self.snapshot.running.push(Running {
+                    holds: start.holds,
+                    has_landed: true,
+                    started_ms: now_ms,
+                    expected_end_ms: queued.expected_ms.map(|ms| now_ms.saturating_add_unsigned(ms)),
+                    priority: queued.priority,
+                    tier: queued.tier,
+                    ..Running::new(start.job, queued.shape)
+                });
                 self.running.push(job);
             }
         }
@@ -170,15 +179,17 @@ impl<P: Pool> Strategy<P> for Decided<'_> {
         self.places.insert(queued.job, job);
         let Some(lot) = self.lots.get_mut(lot) else { return };
         // The order that decides quickest.
-        let (strategy, waiting) = (self.rules.strategy, &mut lot.snapshot.queued);
-        let at = waiting.partition_point(|other| compare(strategy, other, &queued).is_lt());
+        let (rules, now_ms) = (&lot.rules, time(machine.now_ms()));
+        let key = Key::of(&queued, rules, now_ms);
+        let waiting = &mut lot.snapshot.queued;
+        let at = waiting.partition_point(|other| Key::of(other, rules, now_ms) < key);
         waiting.insert(at, queued);
     }
 
     fn pass(&mut self, machine: &mut Machine<'_, P>) {
         self.forget_ended(machine);
         for lot in &mut self.lots {
-            lot.pass(&self.rules, &self.places, machine);
+            lot.pass(&self.places, machine);
         }
     }
 

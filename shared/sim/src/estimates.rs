@@ -3,6 +3,9 @@
 
 use std::collections::BTreeMap;
 
+use osprey_policy::estimate::{Runs, class_end_ms};
+use osprey_policy::rules::EstimateRules;
+
 use crate::kernel::fork;
 use crate::workload::{Job, Workload};
 
@@ -16,29 +19,31 @@ pub enum Estimates {
     Trace,
     /// The run time times a lognormal factor: in two of three cases it is within half and double.
     Noise,
-    /// The upper end of the declared class that the run time is in: half an hour, 4 hours, a day, 14 days.
+    /// The upper end of the declared class that the run time is in: the policy's, else half an hour, 4 hours, a day, 14
+    /// days.
     Classes,
     /// The mean of all jobs of the same size.
     Averages,
     /// The mean of all jobs: nothing is known of the single one.
     Unknown,
-    /// The mean of the jobs of the same team and size that have ended by then, else of the size, else of all.
+    /// What the policy's `[estimates]` learn from the jobs of the same team and size that have ended by then, else of the
+    /// size, else of all.
     Learned,
     /// Nothing at all.
     Nothing,
 }
 
-/// Upper ends of the classes that users can declare, in milliseconds.
+/// Upper ends of the classes that users can declare where the policy says none, in milliseconds.
 const CLASSES_MS: [u64; 4] = [1_800_000, 14_400_000, 86_400_000, 1_209_600_000];
 
 impl Estimates {
     /// What is believed of each job of a workload.
     #[must_use]
-    pub fn of(self, workload: &Workload, seed: u64) -> Believed {
+    pub fn of(self, workload: &Workload, rules: &EstimateRules, seed: u64) -> Believed {
         let jobs = workload.jobs.iter();
         let known = match self {
             Self::Exact => return Believed::Exact,
-            Self::Learned => return Believed::Learned(Learner::default()),
+            Self::Learned => return Believed::Learned(Learner::new(rules.clone())),
             Self::Nothing => return Believed::Nothing,
             Self::Trace => jobs.map(|job| job.estimate_ms.unwrap_or(job.duration_ms)).collect(),
             Self::Noise => {
@@ -46,7 +51,7 @@ impl Estimates {
                 let sigma = std::f64::consts::LN_2;
                 jobs.map(|job| whole(job.duration_ms as f64 * random.lognormal(1.0, sigma))).collect()
             }
-            Self::Classes => jobs.map(|job| class_ms(job.duration_ms)).collect(),
+            Self::Classes => jobs.map(|job| class_end_ms(classes(rules), job.duration_ms)).collect(),
             Self::Averages => averages(workload, |job| job.gpus),
             Self::Unknown => averages(workload, |_| 0),
         };
@@ -63,59 +68,44 @@ pub enum Believed {
     Known(Vec<u64>),
     /// What jobs that have ended teach.
     Learned(Learner),
-    /// Nothing: a job may run for as long as [`NOTHING_KNOWN_MS`].
+    /// Nothing.
     Nothing,
 }
 
-/// How long a job may run of which nothing is known: 30 days.
-pub const NOTHING_KNOWN_MS: u64 = 2_592_000_000;
-/// What is believed before any job has ended: an hour.
-const FIRST_GUESS_MS: u64 = 3_600_000;
-/// Jobs of a kind that have to end before their mean says more than that of a wider kind.
-const ENOUGH: u64 = 3;
-
-/// Means of jobs that have ended, by team and size, by size, and of all.
+/// Runs of jobs that have ended, by team and size, by size, and of all: a trace says nothing of definitions.
 #[derive(Clone, Debug, Default)]
 pub struct Learner {
-    kinds: BTreeMap<(Option<u16>, u32), Sum>,
-    sizes: BTreeMap<u32, Sum>,
-    all: Sum,
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-struct Sum {
-    total_ms: u64,
-    count: u64,
-}
-
-impl Sum {
-    fn add(&mut self, ms: u64) {
-        self.total_ms = self.total_ms.saturating_add(ms);
-        self.count += 1;
-    }
-
-    fn mean(self, enough: u64) -> Option<u64> {
-        (self.count >= enough).then(|| self.total_ms / self.count)
-    }
+    rules: EstimateRules,
+    kinds: BTreeMap<(Option<u16>, u32), Runs>,
+    sizes: BTreeMap<u32, Runs>,
+    all: Runs,
 }
 
 impl Learner {
-    fn believed(&self, job: &Job) -> u64 {
-        let of_kind = self.kinds.get(&(job.team, job.gpus)).and_then(|sum| sum.mean(ENOUGH));
-        let of_size = || self.sizes.get(&job.gpus).and_then(|sum| sum.mean(ENOUGH));
-        of_kind.or_else(of_size).or_else(|| self.all.mean(1)).unwrap_or(FIRST_GUESS_MS)
+    /// Nothing has ended yet.
+    #[must_use]
+    pub fn new(rules: EstimateRules) -> Self {
+        Self { rules, ..Self::default() }
+    }
+
+    fn believed(&self, job: &Job) -> Option<u64> {
+        let EstimateRules { quantile_percent, runs_min, .. } = self.rules;
+        let of = |runs: Option<&Runs>, runs_min| runs.and_then(|runs| runs.quantile_ms(quantile_percent, runs_min));
+        of(self.kinds.get(&(job.team, job.gpus)), runs_min)
+            .or_else(|| of(self.sizes.get(&job.gpus), runs_min))
+            .or_else(|| of(Some(&self.all), 1))
     }
 }
 
 impl Believed {
-    /// What is believed of a job now.
+    /// What is believed of a job now, in milliseconds; `None` where nothing is.
     #[must_use]
-    pub fn of(&self, place: usize, job: &Job) -> u64 {
+    pub fn of(&self, place: usize, job: &Job) -> Option<u64> {
         match self {
-            Self::Exact => job.duration_ms,
-            Self::Known(known) => known.get(place).copied().unwrap_or(job.duration_ms),
+            Self::Exact => Some(job.duration_ms),
+            Self::Known(known) => Some(known.get(place).copied().unwrap_or(job.duration_ms)),
             Self::Learned(learner) => learner.believed(job),
-            Self::Nothing => NOTHING_KNOWN_MS,
+            Self::Nothing => None,
         }
     }
 
@@ -129,9 +119,9 @@ impl Believed {
     }
 }
 
-/// The upper end of a class; a run longer than all of them declares itself.
-fn class_ms(duration_ms: u64) -> u64 {
-    CLASSES_MS.into_iter().find(|end| duration_ms <= *end).unwrap_or(duration_ms)
+/// The policy's classes, where it has some.
+fn classes(rules: &EstimateRules) -> &[u64] {
+    if rules.classes_ms.is_empty() { &CLASSES_MS } else { &rules.classes_ms }
 }
 
 /// The mean run time of the jobs that are alike.
@@ -169,12 +159,12 @@ mod tests {
     #[test]
     fn estimates_are_what_they_say() {
         let minutes = |estimates: Estimates| -> Vec<u64> {
-            let (workload, mut believed) = (workload(), estimates.of(&workload(), 1));
+            let (workload, mut believed) = (workload(), estimates.of(&workload(), &EstimateRules::default(), 1));
             let jobs = workload.jobs.iter().enumerate();
             jobs.map(|(place, job)| {
                 let ms = believed.of(place, job);
                 believed.learn(job);
-                ms / 60_000
+                ms.map_or(0, |ms| ms / 60_000)
             })
             .collect()
         };
@@ -183,9 +173,9 @@ mod tests {
         assert_eq!(minutes(Estimates::Classes), [30, 30, 240, 100_000]);
         assert_eq!(minutes(Estimates::Averages), [20, 20, 50_015, 50_015]);
         assert_eq!(minutes(Estimates::Unknown), [25_017; 4]);
-        // An hour, then the mean of all that have ended; three of a kind would be needed for more.
-        assert_eq!(minutes(Estimates::Learned), [60, 10, 20, 23]);
-        assert_eq!(minutes(Estimates::Nothing), [43_200; 4]);
+        // Nothing, then the median of all that have ended; three of a kind would be needed for more.
+        assert_eq!(minutes(Estimates::Learned), [0, 10, 10, 30]);
+        assert_eq!(minutes(Estimates::Nothing), [0; 4]);
     }
 
     #[test]
@@ -197,10 +187,10 @@ mod tests {
             believed.learn(&job(Some(2), 8, 30));
         }
         believed.learn(&job(Some(2), 1, 90));
-        let minutes = |team, gpus| believed.of(0, &job(team, gpus, 7)) / 60_000;
+        let minutes = |team, gpus| believed.of(0, &job(team, gpus, 7)).map_or(0, |ms| ms / 60_000);
         assert_eq!(
             [minutes(Some(1), 8), minutes(Some(2), 8), minutes(Some(3), 8), minutes(Some(2), 1)],
-            [10, 30, 20, 30]
+            [10, 30, 10, 30]
         );
     }
 
@@ -208,7 +198,9 @@ mod tests {
     fn noise_is_within_half_and_double_in_two_of_three_cases() {
         let job = Job { duration_ms: 1_000_000, ..Job::default() };
         let workload = Workload { jobs: vec![job; 3_000], ..Workload::default() };
-        let Believed::Known(known) = Estimates::Noise.of(&workload, 1) else { panic!("a number for each job") };
+        let Believed::Known(known) = Estimates::Noise.of(&workload, &EstimateRules::default(), 1) else {
+            panic!("a number for each job")
+        };
         let near = known.into_iter().filter(|ms| (500_000..=2_000_000).contains(ms)).count();
         assert!((1_950..2_150).contains(&near), "{near}");
     }

@@ -10,6 +10,7 @@
 //! results, to the byte.
 
 pub mod advice;
+pub mod backlog;
 pub mod cluster;
 pub mod decided;
 pub mod estimates;

@@ -15,7 +15,9 @@ mod table;
 use std::path::PathBuf;
 
 use clap::Args;
+use osprey_model::id::PoolName;
 use osprey_policy::Policy;
+use osprey_scheduler::Rules;
 use osprey_sim::advice::{self, Result as Advised};
 use osprey_sim::replay::Record;
 
@@ -162,19 +164,30 @@ fn replays(
     let is_drawn = !ui.is_json() && args.seeds == 1 && picture::is_drawn(&source.described);
     let record = if is_drawn || args.html.is_some() { Record::Segments } else { Record::Outcomes };
     let settings = strategy::Settings {
+        rules: rules(policy, source),
         dive_above: policy.order().dive_above,
         record,
         estimates: args.estimates.into(),
+        estimate_rules: policy.estimates().clone(),
         seed: source.seed,
     };
     let progress = Progress::new(ui, source.workload.jobs.len());
     let replay = |strategy: &Strategy| {
         progress.begin(strategy.name());
-        strategy::run(*strategy, source, settings, Some(&|submitted| progress.show(submitted)))
+        strategy::run(*strategy, source, &settings, Some(&|submitted| progress.show(submitted)))
     };
     let outcomes = strategies.iter().map(replay).collect();
     progress.clear();
     outcomes
+}
+
+/// What the policy says for each pool; for the one without a name where nothing happens to the cluster.
+fn rules(policy: &Policy, source: &Source) -> Vec<Rules> {
+    let of = |name: &str| Rules::of(policy, &PoolName::from(name));
+    match &source.described.scenario {
+        Some(scenario) => scenario.pools.iter().map(|pool| of(&pool.name)).collect(),
+        None => vec![of("")],
+    }
 }
 
 fn tell_advice(source: &Source, dive_above: u32, outcomes: &[Outcome], ui: &mut Ui) {

@@ -4,6 +4,7 @@ use std::rc::Rc;
 use std::time::Instant;
 
 use osprey_model::message::words::nearest;
+use osprey_policy::rules::EstimateRules;
 use osprey_scheduler::{Rules, Strategy as Production};
 use osprey_sim::decided::Production as Decided;
 use osprey_sim::estimates::Estimates;
@@ -120,32 +121,37 @@ impl From<EstimatesArg> for Estimates {
 }
 
 /// What replays are made with.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Settings {
+    /// What the production decision follows in each pool.
+    pub rules: Vec<Rules>,
     /// The priority above which a job is urgent.
     pub dive_above: u32,
     /// Whether every run is recorded.
     pub record: Record,
     /// What the production decision believes of run times.
     pub estimates: Estimates,
+    /// How it learns them.
+    pub estimate_rules: EstimateRules,
     /// The seed of chance.
     pub seed: u64,
 }
 
 /// Replays the jobs, and tells `watch` of how many it has seen. The stop-watch runs in the simulation alone.
-pub fn run(strategy: Strategy, source: &Source, settings: Settings, watch: Option<&dyn Fn(usize)>) -> Outcome {
-    let Settings { dive_above, record, estimates, seed } = settings;
+pub fn run(strategy: Strategy, source: &Source, settings: &Settings, watch: Option<&dyn Fn(usize)>) -> Outcome {
+    let Settings { dive_above, record, estimates, seed, .. } = *settings;
     let described = &source.described;
     let (cluster, scenario, costs) = (&described.cluster, described.scenario.as_ref(), described.costs);
     let setting = Setting { cluster, scenario, costs, record, watch };
     let admits_all = !matches!(strategy, Strategy::Production(_)) || source.refused.is_empty();
     let workload =
         if admits_all { Rc::clone(&source.workload) } else { Rc::new(source.workload.filtered(|job| !job.is_refused)) };
-    let believed = estimates.of(&workload, seed);
+    let believed = estimates.of(&workload, &settings.estimate_rules, seed);
     let (schedule, wall_seconds) = fastest(|| match strategy {
         Strategy::Reference(reference) => replay::run(&workload, reference, dive_above, &setting),
         Strategy::Production(strategy) => {
-            let production = Decided { rules: Rules { strategy }, believed: believed.clone() };
+            let rules = settings.rules.iter().map(|rules| Rules { strategy, ..rules.clone() }).collect();
+            let production = Decided { rules, believed: believed.clone() };
             replay::run_decided(&workload, production, &setting)
         }
         Strategy::Batch(setup) => replay::run_batch(&workload, setup, &setting),

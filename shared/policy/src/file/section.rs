@@ -1,11 +1,12 @@
-//! The single tables: `[derive]`, `[requeue]`, `[admission]`, `[order]`.
+//! The single tables: `[derive]`, `[requeue]`, `[admission]`, `[order]`, `[estimates]`.
 
+use osprey_model::id::PoolName;
 use osprey_model::message::words::quote;
 
 use crate::document::{Item, Reader, Table};
 use crate::key::MetadataKey;
 use crate::problem::{PolicyErrorCode, did_you_mean};
-use crate::rules::{AdmissionRules, DeriveRules, OrderRules, PRIORITY_MAX, RequeueRules};
+use crate::rules::{AdmissionRules, DeriveRules, EstimateRules, Headroom, OrderRules, PRIORITY_MAX, RequeueRules};
 
 pub(super) const DERIVE_KEYS: [&str; 4] = ["base", "floor", "ceiling", "fallback"];
 pub(super) const REQUEUE_KEYS: [&str; 9] = [
@@ -20,7 +21,8 @@ pub(super) const REQUEUE_KEYS: [&str; 9] = [
     "dependency_grace",
 ];
 pub(super) const ADMISSION_KEYS: [&str; 3] = ["require", "array_width_max", "duration_max"];
-pub(super) const ORDER_KEYS: [&str; 1] = ["dive_above"];
+pub(super) const ORDER_KEYS: [&str; 4] = ["dive_above", "headroom", "pool_headroom", "unbounded_wait"];
+pub(super) const ESTIMATES_KEYS: [&str; 4] = ["classes", "quantile", "runs_min", "unknown"];
 
 /// Sets a field when its key is there and its value is good; else the default stays.
 fn set<'t, T>(
@@ -130,5 +132,53 @@ pub(super) fn order<'t>(reader: &mut Reader<'t>, root: &Table<'t>) -> OrderRules
     let mut rules = OrderRules::default();
     let Some(table) = reader.section(root, "order", &ORDER_KEYS) else { return rules };
     set(reader, &table, "dive_above", priority, &mut rules.dive_above);
+    set(reader, &table, "headroom", headroom, &mut rules.headroom);
+    set(reader, &table, "unbounded_wait", Reader::boolean, &mut rules.unbounded_wait);
+    if let Some(pools) = table.item("pool_headroom").and_then(|item| reader.table(&item)) {
+        for (pool, item) in pools.items() {
+            rules.pool_headroom.extend(headroom(reader, &item).map(|headroom| (PoolName::new(pool), headroom)));
+        }
+    }
     rules
+}
+
+/// A number of GPUs, or a share of the pool such as `"10%"`.
+fn headroom<'t>(reader: &mut Reader<'t>, item: &Item<'t>) -> Option<Headroom> {
+    let Some(text) = item.as_text() else { return reader.count(item).map(Headroom::Gpus) };
+    let percent = text.strip_suffix('%').and_then(|number| number.trim().parse().ok());
+    let headroom = percent.filter(|percent| *percent <= 100).map(Headroom::Percent);
+    if headroom.is_none() {
+        let message = format!("{} is no headroom", quote(text));
+        let help = Some("write a number of GPUs, or a share of the pool such as `\"10%\"`".to_owned());
+        reader.error(item, PolicyErrorCode::InvalidValue, message, help);
+    }
+    headroom
+}
+
+pub(super) fn estimates<'t>(reader: &mut Reader<'t>, root: &Table<'t>) -> EstimateRules {
+    let mut rules = EstimateRules::default();
+    let Some(table) = reader.section(root, "estimates", &ESTIMATES_KEYS) else { return rules };
+    if let Some(item) = table.item("classes") {
+        rules.classes_ms = classes(reader, &item);
+    }
+    set(reader, &table, "quantile", |reader, item| reader.percent(item, 0.01..=0.99), &mut rules.quantile_percent);
+    set(reader, &table, "runs_min", Reader::positive, &mut rules.runs_min);
+    let unknown = |reader: &mut Reader<'t>, item: &Item<'t>| reader.some_seconds(item).map(|s| s.saturating_mul(1000));
+    set(reader, &table, "unknown", unknown, &mut rules.unknown_ms);
+    rules
+}
+
+/// Upper ends that rise.
+fn classes<'t>(reader: &mut Reader<'t>, item: &Item<'t>) -> Vec<u64> {
+    let mut classes: Vec<u64> = Vec::new();
+    for item in reader.list(item).unwrap_or_default() {
+        let Some(seconds) = reader.some_seconds(&item) else { continue };
+        let ms = seconds.saturating_mul(1000);
+        if classes.last().is_some_and(|last| *last >= ms) {
+            let message = "a class isn't longer than the one before it".to_owned();
+            reader.error(&item, PolicyErrorCode::OutOfRange, message, Some("list them from short to long".to_owned()));
+        }
+        classes.push(ms);
+    }
+    classes
 }

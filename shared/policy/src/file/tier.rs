@@ -7,9 +7,9 @@ use osprey_model::pool::CapacityType;
 use super::section::priority;
 use crate::document::{Item, Reader, Table};
 use crate::problem::{PolicyErrorCode, did_you_mean};
-use crate::rules::{DeriveRules, Takes, Tier};
+use crate::rules::{Aging, DeriveRules, PRIORITY_MAX, Takes, Tier, TierOrder};
 
-pub(super) const KEYS: [&str; 14] = [
+pub(super) const KEYS: [&str; 17] = [
     "name",
     "at_least",
     "takes",
@@ -24,6 +24,9 @@ pub(super) const KEYS: [&str; 14] = [
     "team_gpus_max",
     "duration_max",
     "capacity",
+    "order",
+    "aging",
+    "aging_cap",
 ];
 
 /// Longest name of a tier. It is the end of `osprey-POOL-TIER`, and a queue's name has at most 128 characters.
@@ -63,7 +66,40 @@ fn tier<'t>(reader: &mut Reader<'t>, table: &Table<'t>) -> Tier {
     if let Some(capacity) = table.item("capacity").and_then(|item| capacity(reader, &item)) {
         tier.capacity = capacity;
     }
+    tier.order = table.item("order").and_then(|item| order(reader, &item)).unwrap_or_default();
+    tier.aging = aging(reader, table);
     tier
+}
+
+fn order<'t>(reader: &mut Reader<'t>, item: &Item<'t>) -> Option<TierOrder> {
+    let text = reader.text(item)?;
+    let found = TierOrder::ALL.into_iter().find(|order| order.as_str() == text);
+    if found.is_none() {
+        let names = || TierOrder::ALL.into_iter().map(TierOrder::as_str);
+        let help = did_you_mean(text, names()).unwrap_or_else(|| format!("the orders are {}", all_of(names())));
+        reader.error(item, PolicyErrorCode::InvalidValue, format!("unknown order {}", quote(text)), Some(help));
+    }
+    found
+}
+
+/// A rate and what it leads to; a rate of 0 is none.
+fn aging<'t>(reader: &mut Reader<'t>, table: &Table<'t>) -> Option<Aging> {
+    let (rate, cap) = match (table.item("aging"), table.item("aging_cap")) {
+        (None, None) => return None,
+        (Some(rate), Some(cap)) => (rate, cap),
+        (Some(_), None) => {
+            let help = "say what number a wait may raise a job to: above every other to go before everybody in the end";
+            reader.required(table, "aging_cap", help);
+            return None;
+        }
+        (None, Some(_)) => {
+            reader.required(table, "aging", "say how many points an hour a wait is worth");
+            return None;
+        }
+    };
+    let millipoints = reader.thousandths(&rate, 0.0..=f64::from(PRIORITY_MAX));
+    let cap = reader.integer(&cap, 0..=i64::from(PRIORITY_MAX) + 1).and_then(|cap| u32::try_from(cap).ok());
+    Some(Aging { millipoints_per_hour: millipoints?, cap: cap? }).filter(|aging| aging.millipoints_per_hour > 0)
 }
 
 fn durations<'t>(reader: &mut Reader<'t>, table: &Table<'t>, tier: &mut Tier) {

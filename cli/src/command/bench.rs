@@ -1,0 +1,129 @@
+//! `osprey bench cycle`: how long the scheduling decision takes on a backlog.
+
+use std::hint::black_box;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use clap::{Args, Subcommand};
+use osprey_model::id::PoolName;
+use osprey_scheduler::{Rules, Strategy, decide};
+use osprey_sim::backlog::{NOW_MS, backlog};
+use serde_json::json;
+
+use super::Exit;
+use crate::error::{CliError, ErrorCode};
+use crate::policy_file;
+use crate::render::table::Columns;
+use crate::ui::Ui;
+
+/// Time what Osprey does.
+#[derive(Debug, Subcommand)]
+pub enum BenchCommand {
+    Cycle(CycleArgs),
+}
+
+/// Time one scheduling decision on made-up backlogs: order, placement, reservations, backfill and a reason for each job.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  osprey bench cycle
+  osprey bench cycle --pending 1001,4001 --gpus 256 --output json
+  osprey bench cycle --pending 100000 --gpus 4096 --strategy fifo")]
+pub struct CycleArgs {
+    /// Jobs that wait, with commas between the sizes
+    #[arg(long, value_name = "A,B", value_delimiter = ',', default_values_t = [1_001, 4_001, 100_000],
+          value_parser = clap::value_parser!(u32).range(..=1_000_000))]
+    pending: Vec<u32>,
+    /// GPUs of the pool, one for each size or one for all
+    #[arg(long, value_name = "X,Y", value_delimiter = ',', default_values_t = [256, 256, 4_096],
+          value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    gpus: Vec<u32>,
+    /// The strategy: fifo, priority, sjf or backfill
+    #[arg(long, value_name = "NAME", default_value = "backfill", value_parser = strategy)]
+    strategy: Strategy,
+    /// The policy; the built-in default without it
+    #[arg(long, value_name = "FILE")]
+    policy: Option<PathBuf>,
+    /// Times that each is run
+    #[arg(long, value_name = "N", default_value_t = 21, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    runs: u32,
+    /// Seed of the backlogs
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    seed: u64,
+}
+
+fn strategy(name: &str) -> Result<Strategy, String> {
+    let names = || Strategy::ALL.into_iter().map(Strategy::name);
+    Strategy::ALL
+        .into_iter()
+        .find(|strategy| strategy.name() == name)
+        .ok_or_else(|| format!("the strategies are {}", names().collect::<Vec<_>>().join(", ")))
+}
+
+/// Does it.
+pub fn bench(command: &BenchCommand, ui: &mut Ui) -> Result<Exit, CliError> {
+    let BenchCommand::Cycle(args) = command;
+    cycle(args, ui)
+}
+
+/// Milliseconds of the runs of one size.
+struct Timed {
+    pending: u32,
+    gpus: u32,
+    median: f64,
+    max: f64,
+}
+
+fn cycle(args: &CycleArgs, ui: &mut Ui) -> Result<Exit, CliError> {
+    let gpus = match args.gpus.as_slice() {
+        [one] => vec![*one; args.pending.len()],
+        many if many.len() == args.pending.len() => many.to_vec(),
+        many => {
+            let message = format!("`--pending` has {} sizes and `--gpus` {}", args.pending.len(), many.len());
+            return Err(CliError::new(ErrorCode::Usage, message).help("give one of GPUs for each, or one for all"));
+        }
+    };
+    let policy = policy_file::load(args.policy.as_deref())?;
+    let rules = Rules { strategy: args.strategy, ..Rules::of(&policy, &PoolName::default()) };
+    let timed: Vec<Timed> = args
+        .pending
+        .iter()
+        .zip(gpus)
+        .map(|(pending, gpus)| {
+            let snapshot = backlog(&policy, *pending, gpus, args.seed);
+            let run = || {
+                let began = Instant::now();
+                black_box(decide(black_box(&snapshot), &rules, NOW_MS));
+                began.elapsed().as_secs_f64() * 1_000.0
+            };
+            // Once beforehand, so that nobody pays for memory that was never touched.
+            run();
+            let mut times: Vec<f64> = (0..args.runs).map(|_| run()).collect();
+            times.sort_by(f64::total_cmp);
+            let median = times.get(times.len() / 2).copied().unwrap_or_default();
+            Timed { pending: *pending, gpus, median, max: times.last().copied().unwrap_or_default() }
+        })
+        .collect();
+    show(&timed, args.runs, ui)?;
+    Ok(Exit::Ok)
+}
+
+fn show(timed: &[Timed], runs: u32, ui: &mut Ui) -> Result<(), CliError> {
+    let digits = |ms: f64| (ms * 1_000.0).round() / 1_000.0;
+    if ui.is_json() {
+        let all: Vec<_> = timed
+            .iter()
+            .map(|Timed { pending, gpus, median, max }| {
+                json!({ "pending": pending, "gpus": gpus, "milliseconds_median": digits(*median),
+                        "milliseconds_max": digits(*max), "runs": runs })
+            })
+            .collect();
+        return ui.json(&all);
+    }
+    let mut columns = Columns::new(&[">PENDING", ">GPUS", ">MEDIAN", ">LONGEST"]);
+    for Timed { pending, gpus, median, max } in timed {
+        let ms = |ms: f64| format!("{:.3} ms", digits(ms));
+        columns.row([pending.to_string(), gpus.to_string(), ms(*median), ms(*max)]);
+    }
+    ui.text(&columns.render())
+}
