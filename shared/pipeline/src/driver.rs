@@ -13,11 +13,15 @@ pub struct Panicked(pub String);
 
 /// Runs a future and turns its panic into an error. Records are changed only by whole conditional writes, so a step
 /// that was cut off leaves nothing half done.
-pub async fn guard<F: Future>(future: F) -> Result<F::Output, Panicked> {
-    Guard { inner: Box::pin(future) }.await
+///
+/// The future is put into a box at once: it is some kilobytes large, and whoever awaits it would be as large again.
+pub fn guard<F: Future>(future: F) -> Guard<F> {
+    Guard { inner: Box::pin(future) }
 }
 
-struct Guard<F> {
+/// A future whose panic is an error.
+#[derive(Debug)]
+pub struct Guard<F> {
     inner: Pin<Box<F>>,
 }
 

@@ -141,7 +141,10 @@ impl Observer {
         }
         let job = item.key.partition.strip_prefix("JOB#")?;
         let to = text(&item.body, "state").unwrap_or_default();
-        let attempt = number(&item.body, "attempt").unwrap_or(0);
+        // Records have it behind the state: there the way to it is short.
+        let rest = behind(&item.body, "state").filter(|rest| rest.len() > to.len());
+        let attempt = rest.and_then(|rest| number(rest, "attempt")).or_else(|| number(&item.body, "attempt"));
+        let attempt = attempt.unwrap_or(0);
         if !self.jobs.contains_key(job) {
             self.jobs.insert(job.to_owned(), Track::default());
         }

@@ -66,7 +66,17 @@ impl Key {
     /// The key that is spelt so, by name or alias; case of ASCII letters, `-` and `_` don't matter.
     #[must_use]
     pub fn of(spelling: &str) -> Option<Self> {
-        spellings().find(|(_, known)| bare(known).eq(bare(spelling))).map(|(key, _)| key)
+        let mut room = [0; SPELLING_BYTES_MAX];
+        let mut length = 0;
+        for byte in bare(spelling) {
+            *room.get_mut(length)? = byte;
+            length += 1;
+        }
+        let given = room.get(..length)?;
+        let (key, _, _) = SPELLINGS
+            .iter()
+            .find(|(_, name, aliases)| is_spelt(name, given) || aliases.iter().any(|alias| is_spelt(alias, given)))?;
+        Some(*key)
     }
 
     /// The spelling that `word` may have been meant as.
@@ -87,6 +97,14 @@ fn spellings() -> impl Iterator<Item = (Key, &'static str)> {
     SPELLINGS
         .iter()
         .flat_map(|(key, name, aliases)| std::iter::once(name).chain(aliases.iter()).map(|known| (*key, *known)))
+}
+
+/// Longest spelling, hyphens not counted.
+const SPELLING_BYTES_MAX: usize = 18;
+
+/// Whether a spelling of ours is spelt like this, hyphens left out.
+fn is_spelt(known: &str, given: &[u8]) -> bool {
+    known.as_bytes().first() == given.first() && known.bytes().filter(|byte| *byte != b'-').eq(given.iter().copied())
 }
 
 /// What counts of a spelling. Every tag of every job is compared with every spelling, so nothing is copied here.
@@ -149,9 +167,11 @@ mod tests {
     }
 
     #[test]
-    fn every_key_is_found_by_its_name() {
-        for key in Key::all() {
-            assert_eq!(Key::of(key.name()), Some(key));
+    fn every_key_is_found_by_its_name_and_its_aliases() {
+        for (key, spelling) in spellings() {
+            assert_eq!(Key::of(spelling), Some(key), "{spelling}");
+            assert!(bare(spelling).count() <= SPELLING_BYTES_MAX, "{spelling}");
+            assert_eq!(Key::of(&format!("{spelling}s")), None, "{spelling}");
         }
     }
 }

@@ -29,6 +29,13 @@ pub struct Table {
     pub records: BTreeSet<String>,
 }
 
+/// Whose attempt a Batch job is, as the table has it.
+#[derive(serde::Deserialize)]
+struct Owner {
+    job: String,
+    attempt: u64,
+}
+
 impl Table {
     /// Reads the table.
     ///
@@ -47,7 +54,10 @@ impl Table {
                 continue;
             }
             let bad = |error| format!("item {partition} {sort} is no JSON: {error}");
-            if is_looked_into(kind, sort) {
+            if kind == "BATCH" {
+                let Owner { job, attempt } = serde_json::from_str(&item.body).map_err(bad)?;
+                table.owners.insert(id.to_owned(), (job, attempt));
+            } else if is_looked_into(kind, sort) {
                 let body: Value = serde_json::from_str(&item.body).map_err(bad)?;
                 table.take(kind, id, sort, body, is_listed);
             } else {
@@ -72,7 +82,6 @@ impl Table {
                 }
                 // `ACTION#message` with a job is a copy for its readers; the place is the item of its own.
             }
-            "BATCH" => drop(self.owners.insert(id.to_owned(), (text(&body, "job"), number(&body, "attempt")))),
             "ACTION" => drop(self.actions.insert(id.to_owned())),
             "DEAD" => drop(self.letters.insert(id.to_owned(), (body, is_listed))),
             "USAGE" => {
@@ -91,7 +100,7 @@ impl Table {
 fn is_looked_into(kind: &str, sort: &str) -> bool {
     match kind {
         "JOB" => sort == "STATE" || sort.starts_with("ATTEMPT#") || sort.starts_with("EXTRA#"),
-        "BATCH" | "DEAD" | "USAGE" => true,
+        "DEAD" | "USAGE" => true,
         _ => false,
     }
 }
