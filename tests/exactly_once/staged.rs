@@ -70,10 +70,45 @@ fn a_message_recorded_late_closes_its_dead_letter() {
     }
 }
 
-/// A dead letter was discarded after its redrive had been recorded, or while it was: it was in two places.
+/// Whether the message of a dead letter is recorded as a job, and the dead letter is closed all the same.
+fn is_in_two_places(stage: &Stage, letter: &str) -> bool {
+    let says = stage.row(&format!("DEAD#{letter}"), "STATE").unwrap_or_default();
+    is_recorded(stage, letter) && says.contains(r#""status":"discarded""#)
+}
+
+fn is_recorded(stage: &Stage, letter: &str) -> bool {
+    stage.row(&format!("JOB#{letter}"), "STATE").is_some()
+}
+
+/// Nothing is in two places now, nor when everything has come to rest.
+fn in_one_place(stage: Stage, letter: &str) -> Result<(), String> {
+    if is_in_two_places(&stage, letter) {
+        return Err("the message is recorded, and its dead letter discarded".to_owned());
+    }
+    stage.settle()
+}
+
+/// A dead letter was discarded after its redrive had been recorded: it was in two places.
 #[test]
 fn a_discard_that_comes_too_late_is_refused() {
-    for goes_on in [true, false] {
+    let points = at_every_await_point(|points| {
+        let (mut stage, letter) = with_a_redrive();
+        let redrive = stage.begin(Internal)?;
+        if !stage.steps(redrive, points) {
+            return None;
+        }
+        stage.end(redrive);
+        stage.send_discard(&letter);
+        stage.handle(Submissions);
+        Some(in_one_place(stage, &letter))
+    });
+    assert!(points >= 10, "only {points} await points");
+}
+
+/// A dead letter was discarded while its redrive was at work, which then recorded it: it was in two places.
+#[test]
+fn a_discard_that_comes_too_early_is_made_up_for() {
+    for is_ended in [false, true] {
         let points = at_every_await_point(|points| {
             let (mut stage, letter) = with_a_redrive();
             let redrive = stage.begin(Internal)?;
@@ -82,15 +117,36 @@ fn a_discard_that_comes_too_late_is_refused() {
             }
             stage.send_discard(&letter);
             stage.handle(Submissions);
-            if goes_on {
-                stage.finish(redrive);
-            } else {
+            if is_ended {
+                // Right after it was recorded, and before anybody noted that.
+                while !is_recorded(&stage, &letter) && stage.step(redrive) {}
                 stage.end(redrive);
+                stage.handle(Internal);
+            } else {
+                stage.finish(redrive);
             }
-            Some(stage.settle())
+            Some(in_one_place(stage, &letter))
         });
         assert!(points >= 10, "only {points} await points");
     }
+}
+
+/// A list showed the job of a claim, its description lagged behind, and the claim was given up: a second job was made.
+#[test]
+fn a_claim_is_kept_while_a_listed_job_is_not_described() {
+    let mut stage = Stage::default();
+    stage.deafen();
+    let message = stage.send_job();
+    let submit = stage.begin(Submissions).expect("the message is there");
+    while stage.batch_jobs() == 0 && stage.step(submit) {}
+    stage.end(submit);
+    stage.blind(true);
+    stage.watch();
+    stage.pass(1_800_000);
+    let says = stage.row(&format!("JOB#{}", JobId::of_message(&message)), "STATE").unwrap_or_default();
+    assert!(says.contains(r#""state":"claimed""#), "{says}");
+    stage.blind(false);
+    assert_eq!(stage.settle(), Ok(()));
 }
 
 /// The row of a second Batch job said stopped before Batch was asked, and the step broke off in between.

@@ -6,6 +6,7 @@ use osprey_ports::{Key, QueueKind};
 
 use super::{Run, WATCH_MS};
 use crate::chaos::batch::Wanted;
+use crate::chaos::breakage::Breakage;
 use crate::chaos::check;
 use crate::chaos::faults::Faults;
 use crate::chaos::ports::enter;
@@ -16,6 +17,7 @@ use crate::chaos::world::Happening;
 /// The world, and the invocations in it.
 pub struct Stage {
     run: Run,
+    watches: bool,
 }
 
 /// An invocation on the stage.
@@ -33,7 +35,7 @@ impl Default for Stage {
             world.faults = Faults { at_once: 0, scatter_ms_max: 0, ..Faults::none() };
             world.scripts = vec![Script { steps: Vec::new(), refused_by_batch: false }];
         }
-        Self { run }
+        Self { run, watches: false }
     }
 }
 
@@ -152,6 +154,30 @@ impl Stage {
         id
     }
 
+    /// Loses every event of Batch from now on.
+    pub fn deafen(&mut self) {
+        enter(&self.run.world).faults.event_lost = 1_000_000;
+    }
+
+    /// Whether descriptions of jobs lag so far behind that they show none.
+    pub fn blind(&mut self, is_blind: bool) {
+        enter(&self.run.world).breakage = is_blind.then_some(Breakage::BlindDescriptions);
+    }
+
+    /// Jobs that Batch has made.
+    #[must_use]
+    pub fn batch_jobs(&self) -> usize {
+        enter(&self.run.world).batch.jobs.len()
+    }
+
+    /// Lets `watch` come by every minute from now on, while time passes.
+    pub fn watch(&mut self) {
+        let mut world = enter(&self.run.world);
+        let at = world.now + WATCH_MS;
+        world.later(at, Happening::Watch);
+        self.watches = true;
+    }
+
     /// Lets everything happen that is planned for the next while.
     pub fn pass(&mut self, ms: i64) {
         let until = enter(&self.run.world).now + ms;
@@ -187,14 +213,11 @@ impl Stage {
     /// # Errors
     /// The first rule that is broken.
     pub fn settle(mut self) -> Result<(), String> {
-        let begin = {
-            let mut world = enter(&self.run.world);
-            let at = world.now + WATCH_MS;
-            world.later(at, Happening::Watch);
-            world.start
-        };
+        if !self.watches {
+            self.watch();
+        }
         self.run.calm = true;
-        let bound = begin + 2 * super::SETTLED_MS_MAX;
+        let bound = enter(&self.run.world).start + 2 * super::SETTLED_MS_MAX;
         self.run.go_on(bound);
         check::all(&self.run.finish())
     }
