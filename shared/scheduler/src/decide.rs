@@ -26,7 +26,7 @@ use crate::reserve::{Kept, Wish};
 use crate::room::{Place, Room, ready_ms};
 use crate::rules::{Rules, Strategy};
 use crate::snapshot::{Gate, Hold, Landing, Queued, Running, Snapshot};
-use crate::strategy::{backfill, strict};
+use crate::strategy::{backfill, osprey, strict};
 
 /// A plan on its way.
 pub(crate) struct Cycle<'s> {
@@ -63,11 +63,20 @@ enum Refusal {
 /// Decides what starts now, milliseconds since 1970.
 #[must_use]
 pub fn decide(snapshot: &Snapshot, rules: &Rules, now_ms: i64) -> Plan {
-    let mut cycle = Cycle::new(snapshot, rules, now_ms);
     let queue = ordered(&snapshot.queued, rules, now_ms);
+    let walk = |queue: &[&_]| walked(snapshot, rules, now_ms, queue);
     match rules.strategy {
-        Strategy::Fifo | Strategy::Priority | Strategy::Sjf => strict::walk(&mut cycle, &queue),
-        Strategy::Backfill => backfill::walk(&mut cycle, &queue),
+        Strategy::Osprey => osprey::choose(snapshot, rules, now_ms, &queue, walk),
+        Strategy::Fifo | Strategy::Priority | Strategy::Sjf | Strategy::Backfill => walk(&queue),
+    }
+}
+
+/// The plan of one walk down a queue.
+fn walked(snapshot: &Snapshot, rules: &Rules, now_ms: i64, queue: &[&Queued]) -> Plan {
+    let mut cycle = Cycle::new(snapshot, rules, now_ms);
+    match rules.strategy {
+        Strategy::Fifo | Strategy::Priority | Strategy::Sjf => strict::walk(&mut cycle, queue),
+        Strategy::Backfill | Strategy::Osprey => backfill::walk(&mut cycle, queue),
     }
     cycle.plan
 }

@@ -42,7 +42,7 @@ impl Key {
             Strategy::Fifo => key,
             Strategy::Priority => Self { level: Reverse(job.priority.into()), ..key },
             Strategy::Sjf => Self { ratio: job.expected_ms.unwrap_or(rules.unknown_ms), ..key },
-            Strategy::Backfill => Self::by_rules(job, rules, now_ms, key),
+            Strategy::Backfill | Strategy::Osprey => Self::by_rules(job, rules, now_ms, key),
         }
     }
 

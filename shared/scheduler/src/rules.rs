@@ -95,11 +95,13 @@ pub enum Strategy {
     /// behind them; what can't delay one may start before it (EASY).
     #[default]
     Backfill,
+    /// As backfill, and a search for a placement in which all that backfill starts still starts, and more besides.
+    Osprey,
 }
 
 impl Strategy {
     /// Every one of them.
-    pub const ALL: [Self; 4] = [Self::Fifo, Self::Priority, Self::Sjf, Self::Backfill];
+    pub const ALL: [Self; 5] = [Self::Fifo, Self::Priority, Self::Sjf, Self::Backfill, Self::Osprey];
 
     /// Its name.
     #[must_use]
@@ -109,6 +111,7 @@ impl Strategy {
             Self::Priority => "priority",
             Self::Sjf => "sjf",
             Self::Backfill => "backfill",
+            Self::Osprey => "osprey",
         }
     }
 }

@@ -48,7 +48,7 @@ Examples:
   osprey export --local > history.jsonl && osprey simulate --trace history.jsonl --html what-if.html
 
 Strategies: fifo easy sjf first-fit srtf priority priority-easy priority-preempt dive (references: they admit everybody,
-derive nothing and pay nothing for restarts), backfill (the production decision), batch-fifo batch-fairshare (AWS Batch without Osprey).")]
+derive nothing and pay nothing for restarts), backfill and osprey (the production decision), batch-fifo batch-fairshare (AWS Batch without Osprey).")]
 pub struct SimulateArgs {
     /// The trace; made-up jobs without it
     #[arg(long, value_name = "FILE")]

@@ -30,7 +30,7 @@ pub enum Strategy {
 
 /// Those that ask the production decision. The other names of `decide` are those of references, which are leaner and
 /// say the same.
-const PRODUCTION: [Production; 1] = [Production::Backfill];
+const PRODUCTION: [Production; 2] = [Production::Backfill, Production::Osprey];
 
 /// A replay shorter than this is repeated, in seconds.
 const SHORT_SECONDS: f64 = 0.1;

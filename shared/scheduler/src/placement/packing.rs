@@ -236,16 +236,29 @@ impl<'p> Packer<'p> {
     /// The plan of the last order.
     pub(super) fn plan(&self) -> Plan {
         let mut nodes = vec![Vec::new(); self.problem.jobs.len()];
+        self.assigned(|job, node| nodes[job as usize].push(u32::try_from(node).unwrap_or(u32::MAX)));
+        Plan { nodes }
+    }
+
+    /// The jobs that the last order places, as they are placed.
+    pub(super) fn placed(&self) -> Vec<u32> {
+        let mut jobs = Vec::with_capacity(self.holds.len());
+        self.assigned(|job, _| jobs.push(job));
+        jobs.dedup();
+        jobs
+    }
+
+    /// Tells the job and the node of each hold.
+    fn assigned(&self, mut tell: impl FnMut(u32, usize)) {
         let mut next = vec![0_usize; self.counts.len()];
         let mut job = 0;
         for Hold { kind, node, leads } in &self.holds {
             if *leads {
-                job = self.problem.kinds.list()[*kind].jobs[next[*kind]] as usize;
+                job = self.problem.kinds.list()[*kind].jobs[next[*kind]];
                 next[*kind] += 1;
             }
-            nodes[job].push(u32::try_from(*node).unwrap_or(u32::MAX));
+            tell(job, *node);
         }
-        Plan { nodes }
     }
 }
 

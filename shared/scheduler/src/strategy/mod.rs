@@ -1,6 +1,7 @@
 //! Ways of walking down the queue.
 
 pub(crate) mod backfill;
+pub(crate) mod osprey;
 pub(crate) mod strict;
 
 use crate::decide::Cycle;

@@ -43,6 +43,10 @@ impl Pace for InTurn {
 pub struct Flown {
     /// The plan.
     pub plan: Plan,
+    /// The jobs that it starts, in the order in which they are placed.
+    pub placed: Vec<u32>,
+    /// Whether it is worth more than that of the order to begin with.
+    pub is_better: bool,
     /// Orders that were tried.
     pub evaluations: u32,
     /// How it went, from the start on.
@@ -73,7 +77,7 @@ pub fn osprey(problem: &Problem, settings: &Settings) -> Flown {
 pub fn search(problem: &Problem, settings: &Settings, start: &[u32], pace: &impl Pace) -> Flown {
     let mut packer = Packer::new(problem);
     let mut best = Found { score: packer.pack(start), order: start.to_vec() };
-    let ceiling = ceiling(problem);
+    let (ceiling, begin) = (ceiling(problem), best.score);
     let mut swarms = if best.score < ceiling { sub_swarms(problem, settings, start) } else { Vec::new() };
     gather(&mut best, &swarms);
     let mut syncs = vec![at_sync(0, best.score, 0, &swarms)];
@@ -92,7 +96,8 @@ pub fn search(problem: &Problem, settings: &Settings, start: &[u32], pace: &impl
         }
     }
     packer.pack(&best.order);
-    Flown { plan: packer.plan(), evaluations: evaluations(&swarms) + 1, syncs }
+    let (plan, placed, is_better) = (packer.plan(), packer.placed(), best.score > begin);
+    Flown { plan, placed, is_better, evaluations: evaluations(&swarms) + 1, syncs }
 }
 
 /// The agents, dealt out to sub-swarms.
