@@ -18,6 +18,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 STARTS = 21
 MESSAGES = 10
+INVOCATIONS = 100
 DEFINITION = {
     "jobDefinitionName": "shell", "jobDefinitionArn": "arn:aws:batch:us-east-1:123456789012:job-definition/shell:1", "revision": 1,
     "type": "container", "status": "ACTIVE", "containerProperties": {"image": "shell", "command": ["true"], "resourceRequirements": [
@@ -86,10 +87,9 @@ class Runtime:
             return {}
         if name == "Query":
             return {"Items": [], "Count": 0, "ScannedCount": 0}
-        if name == "UpdateItem":
-            wanted = json.loads(body)
-            values = wanted.get("ExpressionAttributeValues", {})
-            return {"Attributes": {"n_next": next((v for v in values.values() if "N" in v), {"N": "0"})}}
+        if name == "UpdateItem" and b":cost" in body:
+            # Tokens for as many calls as are asked for: slots of this moment.
+            return {"Attributes": {"n_until": {"N": str(time.time_ns() // 1000)}}}
         return {"MessageId": str(uuid.uuid4())} if name == "SendMessage" else {}
 
 
@@ -127,14 +127,50 @@ def status(process, field):
 
 
 def once(runtime, command, count):
-    """Starts a function and waits for its first answer: milliseconds and MiB."""
+    """Starts a function and waits for its first answer: milliseconds, those of them on a processor, and MiB."""
     runtime.events.put(event(count))
     began = time.perf_counter()
     process = subprocess.Popen(command, env=environment(runtime), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         at, path, body = runtime.answers.get(timeout=60)
         assert path.endswith("/response"), f"{path}: {body.decode()}"
-        return (at - began) * 1000, status(process, "VmHWM") / 1024
+        return (at - began) * 1000, on_processor(process) * 1000, status(process, "VmHWM") / 1024
+    finally:
+        process.kill()
+        process.wait()
+        runtime.server.shutdown()
+        runtime.server.server_close()
+
+
+def on_processor(process):
+    """Seconds that all its threads have spent on a processor: what other work on the machine changes least."""
+    spent = 0
+    for task in os.listdir(f"/proc/{process.pid}/task"):
+        with open(f"/proc/{process.pid}/task/{task}/schedstat", encoding="ascii") as file:
+            spent += int(file.read().split()[0])
+    return spent / 1e9
+
+
+def busy(name, command):
+    """SubmitJob calls for each second of the function's own CPU time, from the second invocation on."""
+    runtime = Runtime()
+    process = subprocess.Popen(command, env=environment(runtime), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def invoke():
+        runtime.events.put(event(MESSAGES))
+        _, path, body = runtime.answers.get(timeout=60)
+        assert path.endswith("/response") and json.loads(body)["batchItemFailures"] == [], f"{path}: {body.decode()}"
+
+    try:
+        invoke()
+        before, runtime.calls = on_processor(process), {}
+        for _ in range(INVOCATIONS):
+            invoke()
+        spent, jobs = on_processor(process) - before, INVOCATIONS * MESSAGES
+        assert runtime.calls["submitjob"] == jobs, runtime.calls
+        each = {call: round(number / jobs, 2) for call, number in sorted(runtime.calls.items())}
+        print(f"{name:28} {jobs / spent:8.0f} a CPU-second {spent / jobs * 1e6:8.0f} µs a job; calls a job: {each}")
+        return jobs / spent
     finally:
         process.kill()
         process.wait()
@@ -144,9 +180,9 @@ def once(runtime, command, count):
 
 def spawned(name, command, count):
     found = [once(Runtime(), command, count) for _ in range(STARTS)]
-    took, memory = (statistics.median(one[index] for one in found) for index in (0, 1))
-    print(f"{name:28} {took:8.1f} ms {memory:8.1f} MiB")
-    return took
+    took, spent, memory = (statistics.median(one[index] for one in found) for index in (0, 1, 2))
+    print(f"{name:28} {took:8.1f} ms {spent:8.1f} ms on a processor {memory:8.1f} MiB")
+    return took, spent
 
 
 def main():
@@ -163,7 +199,12 @@ def main():
         print(f"\nspawn to first answer, median of {STARTS}, and the most memory until then")
         for count, what in [(0, "no message"), (1, "one message")]:
             ours, theirs = spawned(f"submit, {what}", [submit], count), spawned(f"peer, {what}", peer, count)
-            print(f"{'':28} {theirs / ours:8.1f} times")
+            print(f"{'':28} {theirs[0] / ours[0]:8.1f} times {theirs[1] / ours[1]:11.1f} times")
+        print(f"\nSubmitJob calls, {INVOCATIONS} invocations of {MESSAGES} messages")
+        ours = busy("submit", [submit])
+        for name, program in [("peer, SubmitJob and PutItem", "bootstrap.py"), ("peer, the calls of submit", "same_calls.py")]:
+            theirs = busy(name, [sys.executable, os.path.join(here, "peer", program)])
+            print(f"{'':28} {ours / theirs:8.1f} times")
 
 
 main()

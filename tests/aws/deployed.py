@@ -142,7 +142,8 @@ def poison(stack):
 
     (message,) = until(told, 60)
     notice = json.loads(message["Body"])
-    assert "NotJson" in notice["Message"] and len(notice["Subject"]) <= 100, notice
+    assert "NotJson" in notice["Subject"] and len(notice["Subject"]) <= 100, notice
+    assert "it ends inside a text" in notice["Message"], notice
 
 
 @check("a message that fails too often becomes a dead letter by way of its queue")

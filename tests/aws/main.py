@@ -2,19 +2,22 @@
 
 import os
 import shutil
+import signal
 import sys
 import tempfile
 import time
 import traceback
 
+import burst
 import deployed
 import faulty
 import plumbing
 import samples
+import store
 from checks import CHECKS
 from stack import Stack
 
-del deployed, faulty, plumbing, samples
+del burst, deployed, faulty, plumbing, samples, store
 
 
 def choose(words, is_long, with_functions):
@@ -25,7 +28,10 @@ def choose(words, is_long, with_functions):
 
 
 def main():
-    with_functions = os.environ.get("FUNCTIONS") != "none"
+    # Ended from outside, what was started here is ended too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    functions = os.environ.get("FUNCTIONS", "there")
+    with_functions = functions != "none"
     chosen = list(choose(sys.argv[1:], bool(os.environ.get("OSPREY_LONG")), with_functions))
     passed, failed = 0, []
     with tempfile.TemporaryDirectory() as work:
@@ -39,7 +45,8 @@ def main():
                 containerProperties={"image": "shell", "command": ["true"], "resourceRequirements": [
                     {"type": "VCPU", "value": "1"}, {"type": "MEMORY", "value": "512"}]},
             )  # fmt: skip
-            stack.deploy(os.getcwd() if with_functions else stack.without_functions())
+            folder = {"none": stack.without_functions, "debug": stack.with_debug_builds}.get(functions, os.getcwd)
+            stack.deploy(folder())
             print(f"deployed in {time.monotonic() - began:.0f} s", flush=True)
             for name, run in chosen:
                 began = time.monotonic()

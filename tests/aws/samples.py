@@ -4,9 +4,11 @@ import glob
 import json
 import os
 import subprocess
+import zipfile
 
 from checks import check
-from servers import free_port
+from servers import answers, free_port
+from stack import FUNCTIONS, until
 
 WATCH = "scheduler-watch.json"
 
@@ -39,30 +41,50 @@ def invocation(path):
     return {"osprey-events": "requeue", "osprey-submissions": "submit", "osprey-internal": "submit"}.get(queue, "dead-letter"), sample
 
 
+def start(stack, name, address):
+    """Starts a function as it was deployed, with its own environment, on the runtime interface of `cargo lambda watch`."""
+    function = stack.lambdas.get_function_configuration(FunctionName=f"osprey-{name}")
+    folder = os.path.join(stack.work, "samples", name)
+    with zipfile.ZipFile(os.path.join(stack.folder, "target", "lambda", name, "bootstrap.zip")) as file:
+        bootstrap = file.extract("bootstrap", folder)
+    os.chmod(bootstrap, 0o755)
+    environment = {
+        **stack.environment,
+        "AWS_ENDPOINT_URL_BATCH": stack.batch_proxy,
+        "AWS_ACCESS_KEY_ID": "000000000000",
+        **function["Environment"]["Variables"],
+        "AWS_LAMBDA_RUNTIME_API": f"http://{address}/.rt/{name}",
+        "AWS_LAMBDA_FUNCTION_NAME": f"osprey-{name}",
+        "AWS_LAMBDA_FUNCTION_VERSION": "1",
+        "AWS_LAMBDA_FUNCTION_MEMORY_SIZE": "256",
+        "AWS_LAMBDA_FUNCTION_TIMEOUT": "60",
+    }
+    return stack.programs.start(f"sample-{name}", [bootstrap], environment)
+
+
 @check("each sample of events/ is taken by its function under cargo lambda")
 def samples(stack):
-    function = stack.lambdas.get_function_configuration(FunctionName="osprey-watch")
-    environment = {**stack.environment, "AWS_ENDPOINT_URL_BATCH": stack.batch_proxy, **function["Environment"]["Variables"]}
-    environment["AWS_LAMBDA_FUNCTION_TIMEOUT"] = "60"
     port = str(free_port())
-    command = ["cargo", "lambda", "watch", "--ignore-changes", "--invoke-address", "127.0.0.1", "--invoke-port", port]
-    log = open(os.path.join(stack.work, "watch.log"), "ab")
-    served = subprocess.Popen(
-        command, stdout=log, stderr=log, env=environment, cwd=stack.root, start_new_session=True
-    )  # fmt: skip
-    stack.programs.running.append(("watch", served))
-    paths = sorted(glob.glob(os.path.join(stack.root, "events", "*.json")))
-    assert len(paths) > 40, paths
-    for path in paths:
-        name, event = invocation(path)
-        file = os.path.join(stack.work, "sample.json")
-        with open(file, "w", encoding="utf-8") as out:
-            json.dump(event, out)
-        done = subprocess.run(
-            ["cargo", "lambda", "invoke", name, "--data-file", file, "-A", "127.0.0.1", "-P", port],
-            capture_output=True, text=True, timeout=900, env=environment, cwd=stack.root,
-        )  # fmt: skip
-        assert done.returncode == 0, f"{os.path.basename(path)}: {done.stdout}{done.stderr}"
-        if name != "watch":
-            answer = json.loads(done.stdout)
-            assert answer["batchItemFailures"] == [], f"{os.path.basename(path)}: {answer}"
+    command = ["cargo", "lambda", "watch", "--only-lambda-apis", "--invoke-address", "127.0.0.1", "--invoke-port", port]
+    watch = stack.programs.start("watch", command, cwd=stack.root)
+    until(lambda: answers(int(port)), 30)
+    started = [start(stack, name, f"127.0.0.1:{port}") for name in FUNCTIONS]
+    try:
+        paths = sorted(glob.glob(os.path.join(stack.root, "events", "*.json")))
+        assert len(paths) > 40, paths
+        for path in paths:
+            name, event = invocation(path)
+            file = os.path.join(stack.work, "sample.json")
+            with open(file, "w", encoding="utf-8") as out:
+                json.dump(event, out)
+            done = subprocess.run(
+                ["cargo", "lambda", "invoke", name, "--data-file", file, "-A", "127.0.0.1", "-P", port],
+                capture_output=True, text=True, timeout=120, env=stack.environment, cwd=stack.root,
+            )  # fmt: skip
+            assert done.returncode == 0, f"{os.path.basename(path)}: {done.stdout}{done.stderr}"
+            if name != "watch":
+                answer = json.loads(done.stdout)
+                assert answer["batchItemFailures"] == [], f"{os.path.basename(path)}: {answer}"
+    finally:
+        for process in [*started, watch]:
+            stack.programs.end(process)

@@ -16,6 +16,12 @@ def free_port():
         return one.getsockname()[1]
 
 
+def answers(port):
+    """Whether somebody takes connections there."""
+    with socket.socket() as one:
+        return one.connect_ex(("127.0.0.1", port)) == 0
+
+
 def get(url):
     """The answer's text, or `None` while nobody answers."""
     try:
@@ -27,16 +33,21 @@ def get(url):
         return None
 
 
+def without_ours(environment):
+    """An environment without this harness's own settings: a function finds fault with a variable that it doesn't know."""
+    return {name: value for name, value in environment.items() if not name.startswith("OSPREY")}
+
+
 class Programs:
     """Everything that was started, in a work directory of its own."""
 
     def __init__(self, work, bin_dir):
         self.work, self.bin_dir, self.running = work, bin_dir, []
 
-    def start(self, name, command, environment=None):
+    def start(self, name, command, environment=None, cwd=None):
         log = open(os.path.join(self.work, f"{name}.log"), "ab")
-        env = {**os.environ, **(environment or {})}
-        process = subprocess.Popen(command, stdout=log, stderr=log, env=env, cwd=self.work, start_new_session=True)
+        env = {**without_ours(os.environ), **(environment or {})}
+        process = subprocess.Popen(command, stdout=log, stderr=log, env=env, cwd=cwd or self.work, start_new_session=True)
         self.running.append((name, process))
         return process
 
@@ -54,15 +65,20 @@ class Programs:
     def close(self):
         """Ends each with what it started, the newest first."""
         for _, process in reversed(self.running):
-            try:
-                os.killpg(process.pid, signal.SIGTERM)
-                process.wait(timeout=15)
-            except (ProcessLookupError, subprocess.TimeoutExpired):
-                pass
-            try:
-                os.killpg(process.pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
+            self.end(process)
+
+    @staticmethod
+    def end(process):
+        """Ends one with what it started."""
+        try:
+            os.killpg(process.pid, signal.SIGTERM)
+            process.wait(timeout=15)
+        except (ProcessLookupError, subprocess.TimeoutExpired):
+            pass
+        try:
+            os.killpg(process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
 
     def local_batch(self, osprey, events_url, *more):
         """The local Batch; answers where it is, and its key."""
@@ -94,9 +110,9 @@ class Programs:
         return endpoint
 
     def emulator(self, port, environment):
-        """AWS, but for Batch; answers where it is."""
+        """AWS, but for Batch; answers where it is, and its process."""
         settings = {"BIND_HOST": "127.0.0.1", "GATEWAY_PORT": str(port), **environment}
         process = self.start("emulator", [os.path.join(self.bin_dir, "ministack")], settings)
         endpoint = f"http://127.0.0.1:{port}"
         self.wait_for("emulator", process, f"{endpoint}/_ministack/health")
-        return endpoint
+        return endpoint, process.pid

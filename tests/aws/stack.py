@@ -6,9 +6,11 @@
 The proxies let everything through until a check asks them for faults.
 """
 
+import contextlib
 import json
 import os
 import shutil
+import signal
 import subprocess
 import time
 import urllib.request
@@ -18,9 +20,10 @@ import boto3
 from botocore.config import Config
 
 from bridge import REGION, SOURCE, Bridge
-from servers import Programs, free_port
+from servers import Programs, free_port, without_ours
 
 STACK = "osprey"
+FUNCTIONS = ["submit", "requeue", "dead-letter", "watch"]
 TIERS = ["critical", "production", "experimental", "preemptible"]
 
 
@@ -62,9 +65,9 @@ class Stack:
             "MINISTACK_HOST": "127.0.0.1",
             "AWS_DEFAULT_REGION": REGION,
         }
-        self.emulator = self.programs.emulator(port, functions)
+        self.emulator, self.emulator_pid = self.programs.emulator(port, functions)
         self.environment = {
-            **os.environ,
+            **without_ours(os.environ),
             "AWS_ENDPOINT_URL": self.emulator,
             "AWS_ACCESS_KEY_ID": "test",
             "AWS_SECRET_ACCESS_KEY": "test",
@@ -89,20 +92,36 @@ class Stack:
         assert done.returncode == 0, f"{' '.join(command[:3])}: {done.stdout}\n{done.stderr}"
         return done.stdout
 
-    def without_functions(self):
-        """A folder with the template and, in place of the functions, zips of a program that ends at once."""
+    def with_programs(self, program):
+        """A folder with the template and a zip of each function's program, which `program` gives as bytes."""
         folder = os.path.join(self.work, "template")
-        for name in ["submit", "requeue", "dead-letter", "watch"]:
+        for name in FUNCTIONS:
             os.makedirs(os.path.join(folder, "target", "lambda", name))
             with zipfile.ZipFile(os.path.join(folder, "target", "lambda", name, "bootstrap.zip"), "w") as file:
                 bootstrap = zipfile.ZipInfo("bootstrap")
                 bootstrap.external_attr = 0o755 << 16
-                file.writestr(bootstrap, f"#!/bin/sh\n# {name}\nexit 1\n")
+                file.writestr(bootstrap, program(name))
         shutil.copy(os.path.join(self.root, "template.yaml"), folder)
         return folder
 
+    def without_functions(self):
+        """Programs that end at once."""
+        return self.with_programs(lambda name: f"#!/bin/sh\n# {name}\nexit 1\n".encode())
+
+    def with_debug_builds(self):
+        """What `cargo build` made, without symbols, which would be most of it."""
+
+        def stripped(name):
+            out = os.path.join(self.work, name)
+            subprocess.run(["strip", "-o", out, os.path.join(os.environ["FUNCTIONS_DIR"], name)], check=True)
+            with open(out, "rb") as file:
+                return file.read()
+
+        return self.with_programs(stripped)
+
     def deploy(self, folder, **parameters):
         """`sam build` and `sam deploy` of the folder's template, as docs/deploying.md says."""
+        self.folder = folder
         build = os.path.join(self.work, "sam")
         self.run(self.sam, "build", "--template-file", os.path.join(folder, "template.yaml"), "--build-dir", build)
         given = {"PoolsJson": json.dumps(pools(4), separators=(",", ":")), "BatchEventSource": SOURCE}
@@ -129,6 +148,35 @@ class Stack:
     def enable(self, function, enabled):
         for mapping in self.mappings(function):
             self.lambdas.update_event_source_mapping(UUID=mapping["UUID"], Enabled=enabled)
+
+    @contextlib.contextmanager
+    def short_visibility(self, seconds=15):
+        """Messages that failed come again soon, and not after the six minutes of the template."""
+        urls = [url for url in self.sqs.list_queues()["QueueUrls"] if "/osprey-" in url]
+        for url in urls:
+            self.sqs.set_queue_attributes(QueueUrl=url, Attributes={"VisibilityTimeout": str(seconds)})
+        try:
+            yield
+        finally:
+            for url in urls:
+                self.sqs.set_queue_attributes(QueueUrl=url, Attributes={"VisibilityTimeout": "360"})
+
+    def end_function(self, name, chance):
+        """Ends one process of a function by force, whatever it does; `False` when none runs."""
+        found = []
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                # Only what the emulator has started.
+                if os.getsid(int(pid)) != self.emulator_pid:
+                    continue
+                with open(f"/proc/{pid}/environ", "rb") as file:
+                    if f"AWS_LAMBDA_FUNCTION_NAME=osprey-{name}\0".encode() in file.read():
+                        found.append(int(pid))
+            except (OSError, ValueError):
+                continue
+        if found:
+            os.kill(chance.choice(found), signal.SIGKILL)
+        return bool(found)
 
     # ---- what is asked of it
 

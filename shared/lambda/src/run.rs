@@ -25,6 +25,8 @@ use crate::observe::Counts;
 
 /// A message isn't begun with less than this left of the invocation: it may take some calls of a few seconds each.
 const BEGIN: Duration = Duration::from_secs(5);
+/// The length of an invocation that doesn't say how long it is.
+const UNTOLD: Duration = Duration::from_secs(60);
 /// Kept of an invocation to answer in: what is under way then is dropped and comes again.
 const ANSWER: Duration = Duration::from_millis(500);
 
@@ -49,7 +51,7 @@ where
     let (started, handle) = (&started, &handle);
     lambda_runtime::run(service_fn(async |event: LambdaEvent<SqsEvent>| {
         let span = span(&event.context);
-        let ends = event.context.deadline();
+        let ends = ends(event.context.deadline(), SystemTime::now());
         // On the heap: a handler's future is deep, and one type that holds them all is deeper than the compiler goes.
         let failed = Box::pin(batch(started, handle, event.payload, ends)).instrument(span).await;
         started.counts.write(&started.config.stack);
@@ -99,7 +101,7 @@ where
     let (started, handle) = (&started, &handle);
     lambda_runtime::run(service_fn(async |event: LambdaEvent<Value>| {
         let span = span(&event.context);
-        let time = left(event.context.deadline()).saturating_sub(ANSWER);
+        let time = left(ends(event.context.deadline(), SystemTime::now())).saturating_sub(ANSWER);
         let done = Box::pin(round(started, handle, time)).instrument(span).await;
         started.counts.add_zeros();
         started.counts.write(&started.config.stack);
@@ -132,6 +134,12 @@ impl InForce {
     fn context<'a>(&'a self, config: &'a Config) -> Context<'a> {
         Context { policy: &self.policy, pools: &self.pools, settings: &config.settings }
     }
+}
+
+/// When an invocation ends. `cargo lambda` gives every invocation the same time in 1970; one that is over as it begins
+/// says nothing, and Lambda never gives one.
+fn ends(deadline: SystemTime, now: SystemTime) -> SystemTime {
+    if deadline > now { deadline } else { now + UNTOLD }
 }
 
 fn left(ends: SystemTime) -> Duration {
@@ -168,4 +176,16 @@ fn start_logs() -> Counts {
     let numbers = counts.clone().with_filter(filter_fn(Counts::concerns).with_max_level_hint(LevelFilter::DEBUG));
     let _ = tracing_subscriber::registry().with(logs.with_filter(filter)).with(numbers).try_init();
     counts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_invocation_that_is_over_as_it_begins_has_a_minute() {
+        let now = SystemTime::now();
+        assert_eq!(ends(now + BEGIN, now), now + BEGIN);
+        assert_eq!(ends(SystemTime::UNIX_EPOCH + Duration::from_secs(600), now), now + UNTOLD);
+    }
 }
