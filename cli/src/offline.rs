@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use osprey_model::facts::{Facts, LineageFacts, TeamFacts};
+use osprey_model::facts::{Facts, JobFacts, LineageFacts, TeamFacts};
 use osprey_model::id::{PoolName, QueueName};
 use osprey_model::message::words::quote;
 use osprey_model::metadata::Metadata;
@@ -13,9 +13,11 @@ use osprey_model::pool::{CapacityType, Pool, PoolMode};
 use osprey_model::reason::{ReasonCode, Refusal};
 use osprey_model::request::SubmitJobRequest;
 use osprey_model::resources::Demand;
+use osprey_model::sender::Sender;
 use osprey_pipeline::{derive, outgoing};
 use osprey_policy::Policy;
 use osprey_policy::admission::{self, AdmissionInput};
+use osprey_policy::identity::{self, Bounded, Claims, Identity};
 
 use crate::definitions::Definitions;
 use crate::render::decision::Answer;
@@ -33,6 +35,8 @@ pub struct Offline {
     pub lineage: LineageFacts,
     /// The time of the decision.
     pub now: Timestamp,
+    /// Who sends it, where its claims are to be bounded by an identity.
+    pub sender: Option<Sender>,
 }
 
 impl Offline {
@@ -53,17 +57,24 @@ impl Offline {
                 Metadata::default()
             }
         };
+        let identity = self.sender.as_ref().map(|sender| self.policy.identity_of(sender));
+        let anybody = Identity::anybody();
+        let claims = Claims { request: &request, definition, metadata: &metadata };
+        let Bounded { metadata, tags, refusals: beyond, warnings: lowered } =
+            identity::bound(identity.unwrap_or(&anybody), &claims);
+        refusals.extend(beyond);
+        warnings.extend(lowered);
         let demand = Demand::of(&request, definition).unwrap_or_else(|fault| {
             refusals.push(fault);
             Demand::default()
         });
         let facts = Facts {
-            job: derive::job_facts(&request, &metadata, &demand),
+            job: JobFacts { tags, ..derive::job_facts(&request, &metadata, &demand) },
             lineage: self.lineage.clone(),
             team: TeamFacts::default(),
             now: self.now,
         };
-        let derivation = self.policy.derive(&facts);
+        let derivation = self.policy.derive_for(&facts, identity);
         let admission = admission::admit(&AdmissionInput {
             request: &request,
             definition,
@@ -71,7 +82,7 @@ impl Offline {
             metadata: &metadata,
             demand: &demand,
             derivation: &derivation,
-            pools: &self.pools(),
+            pools: &identity.unwrap_or(&anybody).open_pools(&self.pools()),
             policy: &self.policy,
             our_tags: outgoing::TAGS.len(),
         });

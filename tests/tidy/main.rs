@@ -1,6 +1,7 @@
 //! The house rules, as tests. Each rule is a function from text to offences, tried on bad samples and then on the
 //! repository.
 
+mod attacks;
 mod backlog;
 mod changelog;
 mod decisions;

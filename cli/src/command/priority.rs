@@ -6,6 +6,8 @@ use clap::Args;
 use osprey_model::facts::LineageFacts;
 use osprey_model::message::{self, Message, Rejection};
 use osprey_model::request::SubmitJobRequest;
+use osprey_model::sender::Sender;
+use osprey_ports::QueueKind;
 use serde_json::Value;
 
 use super::{Exit, Place};
@@ -41,6 +43,7 @@ Examples:
   osprey priority events/backlog.jsonl --output json
   osprey priority - --policy policy.toml < job.json
   osprey priority job.json --lineage '{\"failures\": 3}'
+  osprey priority job.json --policy policy.toml --sender AROAEXAMPLE
   osprey priority --local                  the jobs that wait in the local pipeline
 
 Exit code 3 when any of the jobs is refused.")]
@@ -58,6 +61,10 @@ pub struct PriorityArgs {
     /// What happened to the job before, such as `{"failures": 3}`
     #[arg(long, value_name = "JSON", conflicts_with = "local")]
     lineage: Option<String>,
+    /// Who sends the jobs, by the id that the queue would authenticate, such as `AROAEXAMPLE`: the policy's identities
+    /// then bound what they may claim
+    #[arg(long, value_name = "ID", conflicts_with = "local")]
+    sender: Option<String>,
     #[command(flatten)]
     place: Place,
 }
@@ -89,6 +96,7 @@ fn offline(args: &PriorityArgs) -> Result<Vec<Answer>, CliError> {
         definitions: Definitions::load(args.definitions.as_deref())?,
         lineage: lineage(args.lineage.as_deref())?,
         now: jiff::Timestamp::now(),
+        sender: args.sender.as_ref().map(|id| Sender::new(QueueKind::Submissions.name(), id)),
     };
     evaluate(args, |request| Ok(offline.evaluate(request)))
 }

@@ -7,6 +7,7 @@ use osprey_local::{Line, LineOutcome, LocalWorld};
 use osprey_model::id::{JobId, MessageId};
 use osprey_model::limits::MESSAGE_BYTES_MAX;
 use osprey_model::message::{self, Message};
+use osprey_model::sender::Sender;
 use osprey_pipeline::dead;
 use osprey_ports::{Clock as _, QueueKind, ReceivedMessage};
 
@@ -76,7 +77,7 @@ fn bury(world: &LocalWorld, source: &str, entry: &Entry) -> Result<MessageId, Cl
     let received = ReceivedMessage {
         id: message.clone(),
         body: body.get(..body.floor_char_boundary(MESSAGE_BYTES_MAX)).unwrap_or_default().to_owned(),
-        sender: world.queues().sender().to_owned(),
+        sender: Sender::new(QueueKind::Submissions.name(), world.queues().sender()),
         sent_at: now,
         receive_count: 1,
     };

@@ -8,6 +8,7 @@ use osprey_local_batch::Options;
 use osprey_model::id::{JobId, MessageId};
 use osprey_model::job::{Job, JobState};
 use osprey_model::request::SubmitJobRequest;
+use osprey_model::sender::Sender;
 use osprey_pipeline::acted::Acted;
 use osprey_pipeline::context::{Context, Settings};
 use osprey_pipeline::dead::DeadLetter;
@@ -231,8 +232,9 @@ impl Joined {
         };
         let pools = cluster.pools(&own);
         let settings = Settings::local();
+        let sender = Sender::new(QueueKind::Submissions.name(), self.world.queues().sender());
         let context = Context { policy: &own, pools: &pools, settings: &settings };
-        let evaluation = block_on(derive::evaluate(&context, &self.world, request, None))?;
+        let evaluation = block_on(derive::evaluate(&context, &self.world, request, &sender, None))?;
         let admitted = evaluation.refusals.is_empty();
         let decision = evaluation.decision;
         Ok(Answer {

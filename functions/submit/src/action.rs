@@ -14,6 +14,7 @@ use osprey_pipeline::repository::{self, Change, Changed, Loaded};
 use osprey_pipeline::{dependents, dispatch, key, redrive, stop};
 use osprey_ports::{Expect, ReceivedMessage, StoreError, Write};
 
+use crate::authority::{self, Denied};
 use crate::configure;
 use crate::handle::Ports;
 
@@ -29,6 +30,10 @@ pub async fn act<P: Ports>(
 ) -> Result<(), Failure> {
     if ports.get_item(&key::action(&message.id)).await?.is_some() {
         return resume(ctx, ports, action).await;
+    }
+    if let Some(Denied { job, refusal }) = authority::denied(ctx, ports, message, action).await? {
+        let now = ports.now().as_millisecond();
+        return refuse(ports, kept(message, action, job, now, Err(refusal))).await;
     }
     match action {
         Action::RedriveDeadLetter { dead_letter_id } => letter(ctx, ports, message, action, dead_letter_id).await,
@@ -100,7 +105,7 @@ pub(crate) fn kept(
         Ok(done) => (Some(done), None),
         Err(refusal) => (None, Some(refusal)),
     };
-    let sender = message.sender.clone();
+    let sender = message.sender.principal.clone();
     Acted { action: action.clone(), sender, at, done, refusal }.writes(&message.id, job)
 }
 

@@ -27,7 +27,7 @@ pub async fn policy<P: Ports>(
         Ok(revision) => revision,
         Err(refusal) => return refuse(ports, kept(message, action, None, now, Err(refusal))).await,
     };
-    let stored = StoredPolicy { text: text.to_owned(), applied_at: now, by: message.sender.clone() };
+    let stored = StoredPolicy { text: text.to_owned(), applied_at: now, by: message.sender.principal.clone() };
     let mut writes = in_force::policy_writes(&stored, Expect::Any);
     writes.extend(kept(message, action, None, now, Ok(format!("policy {revision} is in force within a minute"))));
     once(ports, &writes).await
@@ -69,7 +69,7 @@ pub async fn mode<P: Ports>(
     if let Err(refusal) = known(ctx, pool) {
         return refuse(ports, kept(message, action, None, now, Err(refusal))).await;
     }
-    let stored = StoredMode { mode, set_at: now, by: message.sender.clone() };
+    let stored = StoredMode { mode, set_at: now, by: message.sender.principal.clone() };
     let mut writes = vec![in_force::mode_write(pool, &stored)];
     let done = format!("pool `{pool}` is in mode `{}` within a minute", mode.as_str());
     writes.extend(kept(message, action, None, now, Ok(done)));

@@ -40,7 +40,7 @@ pub async fn job<P: Ports>(
         Err(refusal) => return refuse(ctx, ports, message, refusal).await,
     };
     // Whether the job is there already is asked by the write itself.
-    let evaluation = derive::evaluate(ctx, ports, request, None).await?;
+    let evaluation = derive::evaluate(ctx, ports, request, &message.sender, None).await?;
     let door = door::dependencies(ctx, ports, request, id).await?;
     let new = new_job(ports.now().as_millisecond(), message, request, id, &evaluation, &door);
     let record = record_of(message, &evaluation, &door);
@@ -185,12 +185,9 @@ fn blank(now: i64, message: &ReceivedMessage, id: JobId, name: &str, payload: &s
 /// What is kept of a message that is a job.
 fn record_of(message: &ReceivedMessage, evaluation: &Evaluation, door: &Door) -> Record {
     Record {
-        message: message.id.clone(),
-        sender: message.sender.clone(),
-        sent_at: message.sent_at.as_millisecond(),
-        body: message.body.clone(),
         decision: Some(evaluation.decision.clone()),
         refusals: evaluation.refusals.iter().chain(&door.refusals).cloned().collect(),
+        ..Record::of(message)
     }
 }
 
@@ -227,10 +224,10 @@ async fn again<P: Ports>(
     if loaded.job.payload != payload(request) {
         return refuse(ctx, ports, message, reused(id, "with another request")).await;
     }
-    if first.sender != message.sender {
+    if !ctx.policy.is_same_sender(&first.from(), &message.sender) {
         return refuse(ctx, ports, message, reused(id, "by another sender")).await;
     }
-    let row = Duplicate { sender: &message.sender, sent_at: message.sent_at.as_millisecond() };
+    let row = Duplicate { sender: &message.sender.principal, sent_at: message.sent_at.as_millisecond() };
     let write = repository::create(key::duplicate(id, &message.id), repository::json(&row));
     match ports.write_items(&[write]).await {
         Ok(()) | Err(StoreError::Conflict { .. }) => Ok(()),
@@ -256,14 +253,7 @@ pub async fn refuse<P: Ports>(
     let name = name_in(&message.body);
     let mut job = blank(ports.now().as_millisecond(), message, id, &name, &digest(&message.body));
     job.end = Some(End::new(refusal.code, &cut(&refusal.message, STATE_REASON_CHARS_MAX)));
-    let record = Record {
-        message: message.id.clone(),
-        sender: message.sender.clone(),
-        sent_at: message.sent_at.as_millisecond(),
-        body: message.body.clone(),
-        decision: None,
-        refusals: vec![refusal],
-    };
+    let record = Record { refusals: vec![refusal], ..Record::of(message) };
     let mut writes = vec![Write::Put { item: repository::item(&job, ctx.settings)?, expect: Expect::Absent }];
     writes.extend(record::writes(&key::job_partition(id), &record));
     match ports.write_items(&writes).await {

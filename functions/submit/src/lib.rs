@@ -5,6 +5,7 @@
 //! function decides is decided in [`osprey_policy`]; what it doesn't do: wait, order, preempt.
 
 mod action;
+mod authority;
 mod configure;
 mod door;
 mod handle;

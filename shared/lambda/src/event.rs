@@ -3,6 +3,7 @@
 use aws_lambda_events::sqs::{BatchItemFailure, SqsBatchResponse, SqsEvent, SqsMessage};
 use jiff::Timestamp;
 use osprey_model::id::MessageId;
+use osprey_model::sender::Sender;
 use osprey_ports::{QueueKind, ReceivedMessage};
 
 /// The messages of an event, by the queue they came from.
@@ -39,11 +40,13 @@ pub fn source_queue(arn: &str) -> Option<QueueKind> {
 }
 
 fn message(record: SqsMessage) -> ReceivedMessage {
+    let arn = record.event_source_arn.as_deref().unwrap_or_default();
+    let queue = arn.rsplit(':').next().unwrap_or_default();
     let attribute = |name: &str| record.attributes.get(name).cloned();
     let sent = attribute("SentTimestamp").and_then(|text| text.parse().ok()).unwrap_or(0);
     ReceivedMessage {
         id: MessageId::new(record.message_id.clone().unwrap_or_default()),
-        sender: attribute("SenderId").unwrap_or_default(),
+        sender: Sender::new(queue, attribute("SenderId").unwrap_or_default()),
         sent_at: Timestamp::from_millisecond(sent).unwrap_or_default(),
         receive_count: attribute("ApproximateReceiveCount").and_then(|text| text.parse().ok()).unwrap_or(1),
         body: record.body.unwrap_or_default(),
@@ -81,7 +84,7 @@ mod tests {
         let arrived = Arrived::of(sample("sqs-submit-job.json"));
         let (queue, message) = &arrived.messages[0];
         assert_eq!(*queue, QueueKind::Submissions);
-        assert!(!message.id.as_str().is_empty() && !message.sender.is_empty());
+        assert!(!message.id.as_str().is_empty() && !message.sender.principal.is_empty());
         assert!(message.body.contains("jobName"));
         assert_eq!(message.receive_count, 1);
     }

@@ -69,6 +69,30 @@ fn container_type() -> String {
     "container".to_owned()
 }
 
+impl JobDefinition {
+    /// Every role and service account that its containers get, each once, in order: ARNs, or names on EKS.
+    #[must_use]
+    pub fn roles(&self) -> Vec<&str> {
+        let nodes = self.node_properties.iter().flat_map(|nodes| &nodes.node_range_properties);
+        let tasks = self.ecs_properties.iter().flat_map(|ecs| &ecs.task_properties);
+        let pods = self.eks_properties.iter().filter_map(|eks| eks.pod_properties.as_ref());
+        let containers = self.container_properties.iter().chain(nodes.filter_map(|node| node.container.as_ref()));
+        let containers = containers.chain(tasks.clone().flat_map(|task| &task.containers));
+        let own = containers.flat_map(|one| one.job_role_arn.as_deref().into_iter().chain(role_members(&one.other)));
+        let mut roles: Vec<&str> = own.collect();
+        roles.extend(tasks.flat_map(|task| role_members(&task.other)));
+        roles.extend(pods.flat_map(|pod| role_members(&pod.other)));
+        roles.sort_unstable();
+        roles.dedup();
+        roles
+    }
+}
+
+/// The members by which Batch names a role where no field of ours does.
+fn role_members(other: &BTreeMap<String, Value>) -> impl Iterator<Item = &str> {
+    ["executionRoleArn", "taskRoleArn", "serviceAccountName"].into_iter().filter_map(|name| other.get(name)?.as_str())
+}
+
 /// One container of a definition.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -17,3 +17,4 @@ pub mod pool;
 pub mod reason;
 pub mod request;
 pub mod resources;
+pub mod sender;

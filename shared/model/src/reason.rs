@@ -132,6 +132,8 @@ pub enum ReasonCode {
     InvalidPolicy,
     /// A pool that doesn't exist.
     UnknownPool,
+    /// More than the sender's identity allows.
+    NotAllowed,
 }
 
 impl fmt::Display for ReasonCode {

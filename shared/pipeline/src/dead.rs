@@ -182,14 +182,7 @@ where
         arrived: false,
         checked: false,
     };
-    let record = Record {
-        message: message.id.clone(),
-        sender: message.sender.clone(),
-        sent_at: message.sent_at.as_millisecond(),
-        body: message.body.clone(),
-        decision: None,
-        refusals: Vec::new(),
-    };
+    let record = Record::of(message);
     let mut writes = vec![Write::Put { item: letter.item(), expect: Expect::Absent }];
     writes.extend(record::writes(&key::dead_partition(letter.id), &record));
     match ports.write_items(&writes).await {

@@ -1,16 +1,20 @@
 //! Deciding what a job deserves: gathers the facts, then calls the policy.
 
+use std::collections::BTreeMap;
+
 use osprey_model::decision::Decision;
 use osprey_model::definition::JobDefinition;
 use osprey_model::facts::{Facts, JobFacts, LineageFacts, TeamFacts};
 use osprey_model::id::{BatchJobId, JobId};
 use osprey_model::job::{Attempt, Job};
 use osprey_model::metadata::Metadata;
-use osprey_model::pool::CapacityType;
+use osprey_model::pool::{CapacityType, Pool};
 use osprey_model::reason::{ReasonCode, Refusal};
 use osprey_model::request::SubmitJobRequest;
 use osprey_model::resources::{self, Demand};
+use osprey_model::sender::Sender;
 use osprey_policy::admission::{self, AdmissionInput};
+use osprey_policy::identity::{self, Claims, Identity};
 use osprey_ports::{Clock, DescribeJobDefinition, GetItem, QueryIndex, QueryItems};
 
 use crate::context::Context;
@@ -37,8 +41,37 @@ pub struct Evaluation {
     pub depth: u32,
 }
 
-/// Evaluates a request. `job` is the record of a job that was admitted before: its history counts, and it is routed
-/// but not refused again.
+/// What a request says, as far as its sender may say it.
+struct Said {
+    metadata: Metadata,
+    /// Tags as rules see them.
+    tags: BTreeMap<String, String>,
+    demand: Demand,
+    refusals: Vec<Refusal>,
+    warnings: Vec<String>,
+    /// Whether something couldn't be read: metadata that can't be read isn't missing as well.
+    unreadable: bool,
+}
+
+fn said(request: &SubmitJobRequest, definition: Option<&JobDefinition>, identity: &Identity) -> Said {
+    let mut refusals = Vec::new();
+    let (metadata, mut warnings) = Metadata::read(request, definition).unwrap_or_else(|faults| {
+        refusals.extend(faults);
+        (Metadata::default(), Vec::new())
+    });
+    let demand = Demand::of(request, definition).unwrap_or_else(|fault| {
+        refusals.push(fault);
+        Demand::default()
+    });
+    let unreadable = !refusals.is_empty();
+    let bounded = identity::bound(identity, &Claims { request, definition, metadata: &metadata });
+    refusals.extend(bounded.refusals);
+    warnings.extend(bounded.warnings);
+    Said { metadata: bounded.metadata, tags: bounded.tags, demand, refusals, warnings, unreadable }
+}
+
+/// Evaluates a request of a sender, whose identity bounds what it may claim. `job` is the record of a job that was
+/// admitted before: its history counts, and it is routed but not refused again.
 ///
 /// # Errors
 /// When the store or Batch fails.
@@ -46,6 +79,7 @@ pub async fn evaluate<P>(
     ctx: &Context<'_>,
     ports: &P,
     request: &SubmitJobRequest,
+    sender: &Sender,
     job: Option<&Job>,
 ) -> Result<Evaluation, Failure>
 where
@@ -55,20 +89,13 @@ where
         .describe_job_definition(&request.job_definition)
         .await
         .map_err(Failure::call("DescribeJobDefinitions"))?;
-    let mut refusals = Vec::new();
-    let (metadata, mut warnings) = match Metadata::read(request, definition.as_ref()) {
-        Ok(read) => read,
-        Err(faults) => {
-            refusals.extend(faults);
-            (Metadata::default(), Vec::new())
-        }
-    };
-    let demand = Demand::of(request, definition.as_ref()).unwrap_or_else(|fault| {
-        refusals.push(fault);
-        Demand::default()
-    });
-    let facts = facts(ports, request, &metadata, &demand, job).await?;
-    let derivation = ctx.policy.derive(&facts);
+    let identity = ctx.policy.identity_of(sender);
+    let Said { metadata, tags, demand, mut refusals, mut warnings, unreadable } =
+        said(request, definition.as_ref(), identity);
+    let mut facts = facts(ports, request, &metadata, &demand, job).await?;
+    facts.job.tags = tags;
+    let derivation = ctx.policy.derive_for(&facts, Some(identity));
+    let pools = identity.open_pools(ctx.pools);
     let admission = admission::admit(&AdmissionInput {
         request,
         definition: definition.as_ref(),
@@ -76,12 +103,10 @@ where
         metadata: &metadata,
         demand: &demand,
         derivation: &derivation,
-        pools: ctx.pools,
+        pools: &pools,
         policy: ctx.policy,
         our_tags: outgoing::TAGS.len(),
     });
-    // Metadata that can't be read isn't missing as well.
-    let unreadable = !refusals.is_empty();
     for refusal in admission.refusals {
         let echo = unreadable && refusal.code == ReasonCode::MissingMetadata;
         if !echo && !refusals.contains(&refusal) {
@@ -96,7 +121,7 @@ where
         warnings.push(format!("the policy could not be evaluated, so the fallback priority stands: {why}"));
     }
     let pool = match job.filter(|job| job.avoid_spot) {
-        Some(_) => on_demand_pool(ctx, request, &demand, &derivation).or(admission.pool),
+        Some(_) => on_demand_pool(ctx, &pools, request, &demand, &derivation).or(admission.pool),
         None => admission.pool,
     };
     let decision = Decision {
@@ -119,11 +144,12 @@ fn multi_node() -> Refusal {
 /// The first On-Demand pool that the job fits in; `None` when there is none, and then Spot has to do.
 fn on_demand_pool(
     ctx: &Context<'_>,
+    pools: &[Pool],
     request: &SubmitJobRequest,
     demand: &Demand,
     derivation: &osprey_model::decision::Derivation,
 ) -> Option<osprey_model::id::PoolName> {
-    admission::route(request, demand, derivation, ctx.pools, ctx.policy, true)
+    admission::route(request, demand, derivation, pools, ctx.policy, true)
         .ok()
         .filter(|name| ctx.pool(name).is_some_and(|pool| pool.capacity == CapacityType::OnDemand))
 }

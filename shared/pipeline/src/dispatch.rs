@@ -71,7 +71,7 @@ pub async fn dispatch<P: Ports>(ctx: &Context<'_>, ports: &P, id: JobId) -> Resu
     }
     let record = record::of_job(ports, id).await?;
     let request = request_of(&record, id)?;
-    let evaluation = derive::evaluate(ctx, ports, &request, Some(&loaded.job)).await?;
+    let evaluation = derive::evaluate(ctx, ports, &request, &record.from(), Some(&loaded.job)).await?;
     attempt(ctx, ports, &loaded, &record, &request, &evaluation).await
 }
 

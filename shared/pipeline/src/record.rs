@@ -5,7 +5,8 @@ use std::borrow::Cow;
 use osprey_model::decision::Decision;
 use osprey_model::id::{JobId, MessageId};
 use osprey_model::reason::Refusal;
-use osprey_ports::{Expect, Item, Key, QueryItems, Write};
+use osprey_model::sender::Sender;
+use osprey_ports::{Expect, Item, Key, QueryItems, QueueKind, ReceivedMessage, Write};
 use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
@@ -22,6 +23,9 @@ pub struct Record {
     pub message: MessageId,
     /// Who sent it, as the queue service authenticated them.
     pub sender: String,
+    /// The queue by which it came; the submission queue where an older record doesn't say.
+    #[serde(default = "submissions", skip_serializing_if = "is_submissions")]
+    pub queue: String,
     /// When it was sent, milliseconds since 1970.
     pub sent_at: i64,
     /// The body.
@@ -39,6 +43,8 @@ pub struct Record {
 struct First<'a> {
     message: &'a MessageId,
     sender: &'a str,
+    #[serde(skip_serializing_if = "is_submissions")]
+    queue: &'a str,
     sent_at: i64,
     body: &'a str,
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "crate::compact::serialize")]
@@ -49,8 +55,38 @@ struct First<'a> {
 
 impl<'a> First<'a> {
     fn of(record: &'a Record, body: &'a str) -> Self {
-        let Record { message, sender, sent_at, body: _, decision, refusals } = record;
-        Self { message, sender, sent_at: *sent_at, body, decision, refusals }
+        let Record { message, sender, queue, sent_at, body: _, decision, refusals } = record;
+        Self { message, sender, queue, sent_at: *sent_at, body, decision, refusals }
+    }
+}
+
+fn submissions() -> String {
+    QueueKind::Submissions.name().to_owned()
+}
+
+fn is_submissions(queue: &str) -> bool {
+    queue == QueueKind::Submissions.name()
+}
+
+impl Record {
+    /// The record of a message that nothing was decided of.
+    #[must_use]
+    pub fn of(message: &ReceivedMessage) -> Self {
+        Self {
+            message: message.id.clone(),
+            sender: message.sender.principal.clone(),
+            queue: message.sender.queue.clone(),
+            sent_at: message.sent_at.as_millisecond(),
+            body: message.body.clone(),
+            decision: None,
+            refusals: Vec::new(),
+        }
+    }
+
+    /// Who sent the message.
+    #[must_use]
+    pub fn from(&self) -> Sender {
+        Sender::new(self.queue.clone(), self.sender.clone())
     }
 }
 

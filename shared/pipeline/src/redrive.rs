@@ -109,9 +109,9 @@ pub async fn kept<P: QueryItems + Sync>(ports: &P, letter: &DeadLetter) -> Resul
     let DeadKind::Message { receive_count, .. } = &letter.kind else { return Ok(None) };
     let record = record::read(ports, key::dead_partition(letter.id)).await?;
     Ok(record.map(|record| ReceivedMessage {
+        sender: record.from(),
         id: record.message,
         body: record.body,
-        sender: record.sender,
         sent_at: Timestamp::from_millisecond(record.sent_at).unwrap_or_default(),
         receive_count: receive_count.saturating_add(1),
     }))

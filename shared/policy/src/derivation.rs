@@ -11,6 +11,7 @@ use osprey_model::decision::{Derivation, FactValue, Step};
 use osprey_model::facts::Facts;
 use osprey_model::id::TierName;
 
+use crate::identity::Identity;
 use crate::policy::Policy;
 use crate::rule::{Effect, Rule};
 
@@ -19,6 +20,9 @@ struct Account {
     steps: Vec<Step>,
     number: i64,
 }
+
+/// An identity, and the highest tier that it reaches.
+type Bound<'a> = (&'a Identity, &'a TierName);
 
 /// How a rule ended.
 enum Tried {
@@ -36,11 +40,18 @@ impl Policy {
     /// Rules behind a final one that matched, or behind one that failed, are listed as not tried.
     #[must_use]
     pub fn derive(&self, facts: &Facts) -> Derivation {
+        self.derive_for(facts, None)
+    }
+
+    /// Derives number and tier of a job whose sender is known: its identity bounds both, in a step `identity`.
+    #[must_use]
+    pub fn derive_for(&self, facts: &Facts, identity: Option<&Identity>) -> Derivation {
+        let bound = identity.and_then(|identity| Some((identity, identity.tier_at_most.as_ref()?)));
         let mut account = Account { steps: Vec::new(), number: 0 };
         account.set("base", self.derive_rules().base.into(), BTreeMap::new());
         match self.apply(facts, &mut account) {
-            Some(failure) => self.fall_back(facts, account, failure),
-            None => self.finish(facts, account),
+            Some(failure) => self.fall_back(facts, bound, account, failure),
+            None => self.finish(facts, bound, account),
         }
     }
 
@@ -63,20 +74,32 @@ impl Policy {
         None
     }
 
-    fn finish(&self, facts: &Facts, mut account: Account) -> Derivation {
-        let class = self.class(facts);
+    fn finish(&self, facts: &Facts, bound: Option<Bound<'_>>, mut account: Account) -> Derivation {
+        let mut class = facts.job.metadata.priority_class.as_deref().and_then(|class| self.without_number(class));
         if let Some(class) = &facts.job.metadata.priority_class {
-            self.cap(class, &mut account);
+            let because = BTreeMap::from([("job.priority_class".to_owned(), FactValue::Text(class.clone()))]);
+            self.cap("priority-class", class, because, &mut account);
         }
+        class = self.cap_identity(bound, &mut account).or(class);
         let limits = self.derive_rules();
         let clamped = account.number.clamp(limits.floor.into(), limits.ceiling.into());
         account.set("clamp", clamped, BTreeMap::new());
         self.derivation(facts, account, class, None)
     }
 
-    fn fall_back(&self, facts: &Facts, mut account: Account, failure: String) -> Derivation {
+    fn fall_back(&self, facts: &Facts, bound: Option<Bound<'_>>, mut account: Account, failure: String) -> Derivation {
         account.set("fallback", self.derive_rules().fallback.into(), BTreeMap::new());
-        self.derivation(facts, account, None, Some(failure))
+        // A rule that fails must not be a way past the identity.
+        let class = self.cap_identity(bound, &mut account);
+        self.derivation(facts, account, class, Some(failure))
+    }
+
+    /// Keeps the number within the tier that the sender's identity reaches; the tier itself, when it has no number.
+    fn cap_identity(&self, bound: Option<Bound<'_>>, account: &mut Account) -> Option<TierName> {
+        let (identity, tier) = bound?;
+        let because = BTreeMap::from([("identity".to_owned(), FactValue::Text(identity.name.clone()))]);
+        self.cap("identity", tier.as_str(), because, account);
+        self.without_number(tier.as_str())
     }
 
     fn derivation(
@@ -93,20 +116,18 @@ impl Policy {
         Derivation { priority, tier, steps: account.steps, fallback }
     }
 
-    /// The preemptible tier, when the job asks for it by `priority-class`: it has no threshold that a number could
-    /// stay below, so the tier itself is what the job asks for.
-    fn class(&self, facts: &Facts) -> Option<TierName> {
-        let class = facts.job.metadata.priority_class.as_ref()?;
-        self.preemptible_tier().filter(|tier| tier.name.as_str() == class).map(|tier| tier.name.clone())
+    /// The preemptible tier, when it has this name: it has no threshold that a number could stay below, so the tier
+    /// itself is what a class or an identity means.
+    fn without_number(&self, name: &str) -> Option<TierName> {
+        self.preemptible_tier().filter(|tier| tier.name.as_str() == name).map(|tier| tier.name.clone())
     }
 
     /// Keeps the number just below the next tier's threshold. It lowers and never raises; a class that no tier has is
     /// admission's business, and changes nothing.
-    fn cap(&self, class: &str, account: &mut Account) {
-        let because = BTreeMap::from([("job.priority_class".to_owned(), FactValue::Text(class.to_owned()))]);
-        match self.highest_of(class) {
-            Some(highest) if highest < account.number => account.set("priority-class", highest, because),
-            _ => account.skip("priority-class", because, None),
+    fn cap(&self, step: &str, tier: &str, because: BTreeMap<String, FactValue>, account: &mut Account) {
+        match self.highest_of(tier) {
+            Some(highest) if highest < account.number => account.set(step, highest, because),
+            _ => account.skip(step, because, None),
         }
     }
 

@@ -1,6 +1,7 @@
 //! From text to validated data: every mistake of a file, in the order of the file.
 
 mod case;
+mod identity;
 mod rule;
 mod section;
 mod tier;
@@ -9,6 +10,7 @@ use toml::de::DeTable;
 
 use crate::case::Case;
 use crate::document::{Reader, Table};
+use crate::identity::Identity;
 use crate::problem::{PolicyError, PolicyErrorCode};
 use crate::rule::Rule;
 use crate::rules::{AdmissionRules, DeriveRules, EstimateRules, OrderRules, RequeueRules, Tier};
@@ -17,7 +19,8 @@ use crate::rules::{AdmissionRules, DeriveRules, EstimateRules, OrderRules, Reque
 /// a policy near this limit has long stopped being readable.
 pub const POLICY_BYTES_MAX: usize = 256 * 1024;
 
-const KEYS: [&str; 9] = ["name", "derive", "rule", "tier", "requeue", "admission", "order", "estimates", "test"];
+const KEYS: [&str; 10] =
+    ["name", "derive", "rule", "tier", "requeue", "admission", "order", "estimates", "identity", "test"];
 
 /// What a file says, once nothing is wrong with it.
 pub(crate) struct File {
@@ -29,6 +32,7 @@ pub(crate) struct File {
     pub admission: AdmissionRules,
     pub order: OrderRules,
     pub estimates: EstimateRules,
+    pub identities: Vec<Identity>,
     pub tests: Vec<Case>,
 }
 
@@ -62,9 +66,10 @@ fn sections<'t>(reader: &mut Reader<'t>, root: &Table<'t>) -> File {
     let admission = section::admission(reader, root);
     let order = section::order(reader, root);
     let estimates = section::estimates(reader, root);
+    let identities = identity::identities(reader, root, &tiers);
     let tests = case::cases(reader, root, &case::Known { rules: &rules, tiers: &tiers, derive: &derive });
     let rules = rules.into_iter().filter_map(|entry| entry.rule).collect();
-    File { name, derive, rules, tiers, requeue, admission, order, estimates, tests }
+    File { name, derive, rules, tiers, requeue, admission, order, estimates, identities, tests }
 }
 
 /// Mistakes of TOML itself. Nothing else is checked: a table cut short would have a tail of false mistakes.
@@ -84,7 +89,8 @@ fn syntax(mut reader: Reader<'_>, errors: &[toml::de::Error]) -> Vec<PolicyError
 #[cfg(test)]
 pub(crate) fn keys() -> Vec<&'static str> {
     use section::{ADMISSION_KEYS, DERIVE_KEYS, ESTIMATES_KEYS, ORDER_KEYS, REQUEUE_KEYS};
-    let tables: [&[&str]; 9] = [
+    let verbs = crate::identity::Verb::ALL.map(crate::identity::Verb::name);
+    let tables: [&[&str]; 11] = [
         &DERIVE_KEYS,
         &rule::KEYS,
         &tier::KEYS,
@@ -92,6 +98,8 @@ pub(crate) fn keys() -> Vec<&'static str> {
         &ADMISSION_KEYS,
         &ORDER_KEYS,
         &ESTIMATES_KEYS,
+        &identity::KEYS,
+        &verbs,
         &case::GIVEN,
         &case::WANTED,
     ];

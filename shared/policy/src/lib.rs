@@ -16,6 +16,7 @@ mod door;
 pub mod estimate;
 mod expr;
 mod file;
+pub mod identity;
 pub mod key;
 mod lint;
 mod place;

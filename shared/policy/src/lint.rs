@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::identity::DEFAULT_NAME;
+use crate::place::Place;
 use crate::policy::Policy;
 use crate::problem::Warning;
 use crate::rule::Rule;
@@ -21,7 +23,22 @@ pub(crate) fn warnings(policy: &Policy) -> Vec<Warning> {
         warnings.extend(odd.map(|message| at_rule(rule, index, message)));
         shadow = shadow.or_else(|| (rule.is_final && rule.always_matches()).then_some(rule));
     }
+    warnings.extend(open_door(policy));
     warnings
+}
+
+/// Tags are claims. Where the identity of strangers may claim everything, whoever may send decides for himself how urgent
+/// he is.
+fn open_door(policy: &Policy) -> Option<Warning> {
+    let all = policy.identities();
+    let at = all.iter().position(|identity| identity.name == DEFAULT_NAME);
+    let (path, place) = match at.and_then(|index| Some((index, all.get(index)?))) {
+        None => ("identity".to_owned(), Place::default()),
+        Some((index, identity)) if identity.may_claim_everything() => (format!("identity[{index}]"), identity.place),
+        Some(_) => return None,
+    };
+    let message = "whoever may send a job may claim every environment and every tier; bound the identity `default`";
+    Some(Warning { path, line: place.line, column: place.column, message: message.to_owned() })
 }
 
 /// The rules that some test makes match.

@@ -9,6 +9,13 @@ pub(crate) struct Place {
     pub column: usize,
 }
 
+impl Default for Place {
+    /// Where a file begins.
+    fn default() -> Self {
+        Self { line: 1, column: 1 }
+    }
+}
+
 /// The line and column of a byte offset.
 pub(crate) fn place(text: &str, offset: usize) -> Place {
     let before = text.get(..offset.min(text.len())).unwrap_or(text);

@@ -5,6 +5,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::case::Case;
 use crate::file;
+use crate::identity::Identity;
 use crate::lint;
 use crate::problem::{PolicyError, Warning};
 use crate::rule::Rule;
@@ -37,6 +38,7 @@ pub struct Policy {
     admission: AdmissionRules,
     order: OrderRules,
     estimates: EstimateRules,
+    identities: Vec<Identity>,
     tests: Vec<Case>,
 }
 
@@ -63,8 +65,9 @@ impl Policy {
     }
 
     fn compiled(text: &str, file: file::File) -> Self {
-        let file::File { name, derive, rules, tiers, requeue, admission, order, estimates, tests } = file;
-        Self { revision: revision(text), name, derive, rules, tiers, requeue, admission, order, estimates, tests }
+        let file::File { name, derive, rules, tiers, requeue, admission, order, estimates, identities, tests } = file;
+        let revision = revision(text);
+        Self { revision, name, derive, rules, tiers, requeue, admission, order, estimates, identities, tests }
     }
 
     /// First twelve hexadecimal digits of the SHA-256 of its text: two texts with one revision are one policy.
@@ -125,6 +128,12 @@ impl Policy {
     #[must_use]
     pub fn estimates(&self) -> &EstimateRules {
         &self.estimates
+    }
+
+    /// What it knows of senders, in the order tried.
+    #[must_use]
+    pub fn identities(&self) -> &[Identity] {
+        &self.identities
     }
 
     /// Its own tests.

@@ -9,10 +9,18 @@ fn loaded(text: &str) -> Loaded {
 }
 
 #[test]
-fn every_shipped_policy_loads_without_a_warning_and_passes_its_tests() {
-    for text in [DEFAULT, INTERACTIVE_FIRST, FOUR_TIERS_SLA, STRICT_METADATA, STRICT_ORDER] {
+fn every_shipped_policy_loads_and_passes_its_tests_and_only_the_strict_one_bounds_strangers() {
+    for (text, bounded) in [
+        (DEFAULT, false),
+        (INTERACTIVE_FIRST, false),
+        (FOUR_TIERS_SLA, false),
+        (STRICT_METADATA, true),
+        (STRICT_ORDER, false),
+    ] {
         let Loaded { policy, warnings } = loaded(text);
-        assert_eq!(warnings, [], "{}", policy.name());
+        let (open, others): (Vec<_>, Vec<_>) = warnings.into_iter().partition(|odd| odd.path.starts_with("identity"));
+        assert_eq!(others, [], "{}", policy.name());
+        assert_eq!(open.is_empty(), bounded, "{}", policy.name());
         assert!(policy.tests().len() >= 5, "{}", policy.name());
         for outcome in policy.run_tests() {
             assert_eq!(outcome.failures, [] as [String; 0], "{}: {}", policy.name(), outcome.name);
@@ -136,7 +144,8 @@ fn odd_rules_are_warned_of() {
         "[[rule]]\nid = \"never\"\nwhen = \"false\"\nadd = 1\n[[rule]]\nid = \"untested\"\nwhen = \"job.nodes > 1\"\nadd = 1\n\
          [[rule]]\nid = \"end\"\nwhen = \"true\"\nadd = 0\nfinal = true\n[[rule]]\nid = \"shadowed\"\nwhen = \"true\"\nadd = 1\n# ---- tiers",
     );
-    let warnings: Vec<_> = loaded(&text).warnings.iter().map(ToString::to_string).collect();
+    let of_rules = |odd: &&Warning| odd.path.starts_with("rule");
+    let warnings: Vec<_> = loaded(&text).warnings.iter().filter(of_rules).map(ToString::to_string).collect();
     assert_eq!(
         warnings,
         [

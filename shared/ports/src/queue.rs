@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 use osprey_model::id::MessageId;
+use osprey_model::sender::Sender;
 
 use crate::CallError;
 
@@ -59,8 +60,8 @@ pub struct ReceivedMessage {
     pub id: MessageId,
     /// The text that was sent.
     pub body: String,
-    /// Who sent it, as the queue service authenticated them (SQS's `SenderId`).
-    pub sender: String,
+    /// Who sent it and by which queue, as the queue service authenticated them (SQS's `SenderId`).
+    pub sender: Sender,
     /// When it was sent.
     pub sent_at: Timestamp,
     /// How often it was received, this time included.

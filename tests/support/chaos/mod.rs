@@ -19,7 +19,7 @@ mod observer;
 mod people;
 mod ports;
 mod queues;
-mod random;
+pub mod random;
 mod run;
 mod scenario;
 mod script;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use osprey_model::id::MessageId;
+use osprey_model::sender::Sender;
 use osprey_ports::{QueueKind, ReceivedMessage};
 
 use super::random::Random;
@@ -126,7 +127,7 @@ fn received(message: &Stored) -> ReceivedMessage {
     ReceivedMessage {
         id: message.id.clone(),
         body: message.body.to_string(),
-        sender: message.sender.to_owned(),
+        sender: Sender::new(QueueKind::Submissions.name(), message.sender),
         sent_at: jiff::Timestamp::from_millisecond(message.sent_at).unwrap_or_default(),
         receive_count: message.received,
     }

@@ -2,6 +2,7 @@
 
 use osprey_model::id::MessageId;
 use osprey_model::pool::Pool;
+use osprey_model::sender::Sender;
 use osprey_pipeline::context::{Context, Settings};
 use osprey_policy::Policy;
 use osprey_ports::{QueueKind, ReceivedMessage};
@@ -28,7 +29,7 @@ async fn submit() -> Counted {
     let message = ReceivedMessage {
         id: MessageId::new("6f1c4b54-70c5-4c8e-9a34-9f3c77c4f0d1"),
         body: body(),
-        sender: "AROAEXAMPLEEXAMPLE:vision-trainer".to_owned(),
+        sender: Sender::new("osprey-submissions", "AROAEXAMPLEEXAMPLE:vision-trainer"),
         sent_at: jiff::Timestamp::now(),
         receive_count: 1,
     };

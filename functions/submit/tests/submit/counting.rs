@@ -1,5 +1,6 @@
 //! Ports that count what they are asked for. The store is the embedded one; Batch takes everything.
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
 use jiff::Timestamp;
@@ -34,7 +35,9 @@ pub struct Counting {
 
 impl Counting {
     pub fn new() -> Self {
-        let dir = std::env::temp_dir().join(format!("osprey-submit-{}", std::process::id()));
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let dir = std::env::temp_dir().join(format!("osprey-submit-{}-{number}", std::process::id()));
         let _ = std::fs::remove_dir_all(&dir);
         let state = StateDir::open(&dir).unwrap();
         let database = Arc::new(Database::open(&state.database_path()).unwrap());
@@ -116,7 +119,8 @@ impl QueryIndex for Counting {
 impl SubmitJob for Counting {
     async fn submit_job(&self, _: &SubmitCall) -> Result<BatchJobId, SubmitError> {
         self.count(|counted| counted.submissions += 1);
-        Ok(BatchJobId::new("0f7a4a3c-6a0e-4f0e-9a11-4a6c1f1c2b3d"))
+        let number = self.counted().submissions;
+        Ok(BatchJobId::new(format!("0f7a4a3c-6a0e-4f0e-9a11-{number:012}")))
     }
 }
 

@@ -2,6 +2,7 @@
 
 // Marked as tests, so that helpers may unwrap as tests may.
 #[cfg(test)]
+mod authority;
 mod cost;
 #[cfg(test)]
 mod counting;

@@ -82,7 +82,7 @@ fn system_attributes(
     let message = &delivery.message;
     let trace = extras.get("system").and_then(|system| system.get("AWSTraceHeader")?.get("StringValue"));
     let all = [
-        ("SenderId", Some(json!(message.sender))),
+        ("SenderId", Some(json!(message.sender.principal))),
         ("SentTimestamp", Some(json!(message.sent_at.as_millisecond().to_string()))),
         ("ApproximateReceiveCount", Some(json!(message.receive_count.to_string()))),
         ("ApproximateFirstReceiveTimestamp", Some(json!(delivery.first_received_at.as_millisecond().to_string()))),

@@ -57,7 +57,7 @@ fn a_message_sent_to_the_submissions_waits_for_the_pipeline() {
     bench.sqs("SendMessage", &json!({"QueueUrl": url, "MessageBody": "{}"})).unwrap();
     let received = bench.world.queues().receive(osprey_ports::QueueKind::Submissions, 1, 30).unwrap();
     assert_eq!(
-        (received[0].message.body.as_str(), received[0].message.sender.clone()),
+        (received[0].message.body.as_str(), received[0].message.sender.principal.clone()),
         ("{}", operating_system_user())
     );
 }

@@ -4,6 +4,7 @@ use std::fmt;
 
 use jiff::Timestamp;
 use osprey_model::id::MessageId;
+use osprey_model::sender::Sender;
 use osprey_ports::{CallError, QueueKind, ReceivedMessage};
 use rusqlite::{Row, Transaction, params};
 use uuid::Uuid;
@@ -82,9 +83,9 @@ impl LocalQueues {
     pub fn peek(&self, queue: QueueKind, max: usize) -> Result<Vec<ReceivedMessage>, CallError> {
         let sql = "SELECT id, body, sender, sent_at, receives FROM messages WHERE queue = ?1 ORDER BY seq LIMIT ?2";
         let limit = i64::try_from(max).unwrap_or(i64::MAX);
-        Ok(self
-            .database
-            .read(|connection| -> Outcome<_> { Ok(connection.all(sql, params![queue.name(), limit], message)?) })?)
+        Ok(self.database.read(|connection| -> Outcome<_> {
+            Ok(connection.all(sql, params![queue.name(), limit], |row| message(queue.name(), row))?)
+        })?)
     }
 
     /// Deletes a message, and says whether it was there. A stale receipt deletes nothing.
@@ -141,24 +142,24 @@ impl Due<'_> {
                  first_received_at = coalesce(first_received_at, ?4)
              WHERE id = ?1 RETURNING id, body, sender, sent_at, receives, receipt, first_received_at, source, extras",
             params![id, Receipt::of(id).as_str(), self.hidden_until, self.now.as_millisecond()],
-            delivery,
+            |row| delivery(self.queue, row),
         )
     }
 }
 
-fn message(row: &Row<'_>) -> rusqlite::Result<ReceivedMessage> {
+fn message(queue: &str, row: &Row<'_>) -> rusqlite::Result<ReceivedMessage> {
     Ok(ReceivedMessage {
         id: MessageId::new(row.get::<_, String>(0)?),
         body: row.get(1)?,
-        sender: row.get(2)?,
+        sender: Sender::new(queue, row.get::<_, String>(2)?),
         sent_at: time(row.get(3)?),
         receive_count: row.get(4)?,
     })
 }
 
-fn delivery(row: &Row<'_>) -> rusqlite::Result<Delivery> {
+fn delivery(queue: &str, row: &Row<'_>) -> rusqlite::Result<Delivery> {
     Ok(Delivery {
-        message: message(row)?,
+        message: message(queue, row)?,
         receipt: Receipt(row.get(5)?),
         first_received_at: time(row.get(6)?),
         source: row.get(7)?,

@@ -33,7 +33,10 @@ fn a_message_is_received_as_it_was_sent() {
     bench.clock.set(second(1_007));
     let delivery = receive_one(&queues, QUEUE).unwrap();
     let message = &delivery.message;
-    assert_eq!((&message.id, message.body.as_str(), message.sender.as_str()), (&id, "é\u{1f9a4}\t\n\r", "1000:ada"));
+    assert_eq!(
+        (&message.id, message.body.as_str(), message.sender.principal.as_str()),
+        (&id, "é\u{1f9a4}\t\n\r", "1000:ada")
+    );
     assert_eq!((message.sent_at, message.receive_count), (second(1_000), 1));
     assert_eq!((delivery.first_received_at, delivery.source), (second(1_007), None));
 }

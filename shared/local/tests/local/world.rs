@@ -248,7 +248,7 @@ fn events_of_batch_reach_the_event_queue() {
     assert_eq!(world.pump_events().unwrap(), 0, "each event is moved once");
     let mut statuses = Vec::new();
     for delivery in world.queues().receive(QueueKind::Events, 10, 30).unwrap() {
-        assert_eq!(delivery.message.sender, "events:local-batch");
+        assert_eq!(delivery.message.sender.principal, "events:local-batch");
         let event: BatchEvent = serde_json::from_str(&delivery.message.body).unwrap();
         assert_eq!((event.detail_type.as_str(), event.detail.job_id.as_str()), (JOB_STATE_CHANGE, id.as_str()));
         statuses.push((event.detail.status, event.detail.status_reason));
