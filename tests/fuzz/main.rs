@@ -5,7 +5,7 @@
 //! fuzz --target NAME --file FILE                  one input again
 //! ```
 //!
-//! A fault is a panic, an input that takes over a second, or more than 512 MiB of memory. The input is kept in
+//! A fault is a panic, an input that takes over a second of a core, or more than 512 MiB of memory. The input is kept in
 //! `target/fuzz`. Inputs follow from the samples in `events/`, the policies that ship and `tests/fuzz/corpus`, by one
 //! seed; there is no feedback from coverage, which needs another toolchain.
 
@@ -13,6 +13,7 @@ mod corpus;
 mod mutate;
 mod targets;
 
+use std::io::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -71,7 +72,7 @@ fn main() -> ExitCode {
     let options = match Options::read(&arguments) {
         Ok(options) => options,
         Err(fault) => {
-            eprintln!("{fault}\nusage: fuzz [--target NAME] [--seconds N] [--seed S] [--file FILE]");
+            say(&format!("{fault}\nusage: fuzz [--target NAME] [--seconds N] [--seed S] [--file FILE]"));
             return ExitCode::from(2);
         }
     };
@@ -85,7 +86,7 @@ fn main() -> ExitCode {
         Ok(0) => ExitCode::SUCCESS,
         Ok(_) => ExitCode::FAILURE,
         Err(fault) => {
-            eprintln!("{fault}");
+            say(&fault);
             ExitCode::from(2)
         }
     }
@@ -98,7 +99,7 @@ fn again(options: &Options, file: &std::path::Path) -> Result<u64, String> {
     for name in &options.targets {
         Target::new(name)?.run(&input);
     }
-    println!("fuzz: 1 inputs, 0 faults");
+    say("fuzz: 1 inputs, 0 faults");
     Ok(0)
 }
 
@@ -106,21 +107,21 @@ fn everything(options: &Options) -> Result<u64, String> {
     let (mut inputs, mut faults) = (0, 0);
     for name in &options.targets {
         let told = one(name, options)?;
-        println!(
+        say(&format!(
             "{name}: {} inputs, slowest {} ms, at most {} MiB so far, {} faults",
             told.inputs,
             told.slowest.as_millis(),
             peak_kib() / 1024,
             told.faults
-        );
+        ));
         inputs += told.inputs;
         faults += told.faults;
     }
     if peak_kib() > MEMORY_KIB_MAX {
-        println!("more than {} MiB were held", MEMORY_KIB_MAX / 1024);
+        say(&format!("more than {} MiB were held", MEMORY_KIB_MAX / 1024));
         faults += 1;
     }
-    println!("fuzz: {inputs} inputs, {faults} faults");
+    say(&format!("fuzz: {inputs} inputs, {faults} faults"));
     Ok(faults)
 }
 
@@ -141,9 +142,9 @@ fn one(name: &'static str, options: &Options) -> Result<Told, String> {
     let mut samples = corpus.iter();
     while Instant::now() < until {
         let input = samples.next().cloned().unwrap_or_else(|| mutate::mutated(&corpus, &mut random));
-        let began = Instant::now();
+        let began = cpu_time();
         let panicked = catch_unwind(AssertUnwindSafe(|| target.run(&input))).is_err();
-        let took = began.elapsed();
+        let took = cpu_time().saturating_sub(began);
         told.inputs += 1;
         told.slowest = told.slowest.max(took);
         if panicked || took > INPUT_TIME_MAX {
@@ -163,8 +164,19 @@ fn keep(name: &str, input: &[u8], what: &str) -> Result<(), String> {
     let file = folder.join(format!("{name}-{hash}"));
     let written = std::fs::create_dir_all(&folder).and_then(|()| std::fs::write(&file, input));
     written.map_err(|error| format!("`{}` can't be written: {error}", file.display()))?;
-    println!("{name}: an input {what}: fuzz --target {name} --file target/fuzz/{name}-{hash}");
+    say(&format!("{name}: an input {what}: fuzz --target {name} --file target/fuzz/{name}-{hash}"));
     Ok(())
+}
+
+fn say(line: &str) {
+    drop(writeln!(std::io::stdout(), "{line}"));
+}
+
+/// The time that this thread has had of a core: what others do on the machine doesn't count.
+fn cpu_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+    Duration::new(seconds, u32::try_from(time.tv_nsec).unwrap_or(0))
 }
 
 /// The most memory that this process has held, in KiB; 0 where the system doesn't say.

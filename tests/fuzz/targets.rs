@@ -132,7 +132,7 @@ fn decide(policy: &Policy, request: &SubmitJobRequest) {
 fn event(input: &[u8]) {
     let Ok(event) = serde_json::from_slice::<BatchEvent>(input) else { return };
     for by in [StoppedBy::Nobody, StoppedBy::Person, StoppedBy::Eviction] {
-        end::classify(&event.detail, by);
+        let _ = end::classify(&event.detail, by);
     }
     let _ = (end::succeeded_out_of_memory(&event.detail), event.detail.reasons(), event.detail.exit_code());
 }
@@ -145,7 +145,7 @@ fn condition(when: &str) {
          amount = {quoted}\n[[tier]]\nname = \"all\"\nat_least = 0\n"
     );
     if let Ok(loaded) = Policy::load(&file) {
-        loaded.policy.derive(&Facts::default());
+        let _ = loaded.policy.derive(&Facts::default());
     }
 }
 

@@ -148,7 +148,7 @@ fn b22_b23_the_command_of_the_briefs_gives_equal_bytes_for_equal_seeds() -> Chec
         let size = ["--nodes", "10", "--jobs", "100", "--ospreys", "50", "--rounds", "100", "--seed", seed];
         let output = simulate(&[&size[..], &["--strategy", "backfill", "--schedule", &path]].concat())?;
         let advice = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success() && advice.contains("comes in a later version"), "{advice}");
+        assert!(output.status.success(), "{advice}");
         Ok(fs::read_to_string(Path::new(&path))? + &String::from_utf8(output.stdout)?)
     };
     assert_eq!(run("a.csv", "1")?, run("b.csv", "1")?);
