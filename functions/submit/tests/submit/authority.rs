@@ -51,8 +51,8 @@ impl House {
     fn new() -> Self {
         let text = osprey_policy::DEFAULT;
         let (before, after) = text.split_once("[[identity]]").expect("the default policy has an identity");
-        let tests = after.find("# ---- tests").expect("tests follow");
-        let text = format!("{before}{IDENTITIES}{}", &after[tests..]);
+        let (_, tests) = after.split_once("# ---- tests").expect("tests follow");
+        let text = format!("{before}{IDENTITIES}#{tests}");
         Self {
             ports: Counting::new(),
             policy: Policy::load(&text).unwrap_or_else(|errors| panic!("{errors:#?}")).policy,

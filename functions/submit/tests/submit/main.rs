@@ -1,8 +1,9 @@
-//! What a submission costs: calls, requests and units of the table, counted on the embedded store.
+//! The function on the embedded store: what a submission costs, and what a sender may claim and do.
 
 // Marked as tests, so that helpers may unwrap as tests may.
 #[cfg(test)]
 mod authority;
+#[cfg(test)]
 mod cost;
 #[cfg(test)]
 mod counting;
