@@ -187,10 +187,6 @@ impl<'s> Cycle<'s> {
             self.kept.delayed(hold, end_ms)
         };
         let least_end_ms = self.end_from(job, self.now_ms).unwrap_or(i64::MAX);
-        let end_ms = self.end_from(job, self.all_ready_ms).unwrap_or(i64::MAX);
-        if let Some(keep) = self.kept.crowded(demand.gpus(), end_ms) {
-            return Err((least_end_ms, Refusal::Delay { head: keep.job, at_ms: keep.at_ms }));
-        }
         let Some(place) = self.room.place(demand, |hold| delayed(hold).is_none()) else {
             let bare = self.room.place(demand, |_| true);
             let keep = bare.as_ref().and_then(|place| place.holds().iter().find_map(delayed));
@@ -251,15 +247,14 @@ impl<'s> Cycle<'s> {
         }
     }
 
-    /// Keeps the earliest place of a job for it. `false` when none can be foreseen.
-    pub(crate) fn reserve(&mut self, job: &Queued, headroom: u32) -> bool {
+    /// Keeps the earliest place of a job for it, whatever headroom it has to leave. `false` when none can be foreseen.
+    pub(crate) fn reserve(&mut self, job: &Queued) -> bool {
         if !self.kept.is_known() {
             self.know_ends();
         }
         let demand = Demand::of(job, &self.room);
         let run_ms = i64::try_from(job.expected_ms.unwrap_or(self.rules.unknown_ms)).unwrap_or(i64::MAX);
-        let total_gpus = if headroom > 0 { demand.gpus().saturating_add(headroom) } else { 0 };
-        let wish = Wish { job: job.job, demand, run_ms, total_gpus, now_ms: self.now_ms };
+        let wish = Wish { job: job.job, demand, run_ms, now_ms: self.now_ms };
         let Some(keep) = self.kept.keep(&self.room, &wish) else { return false };
         self.plan.reservations.push(Reservation { job: keep.job, at_ms: keep.at_ms, holds: keep.holds.clone() });
         // More is kept than before: what was refused for the GPUs that were free then stays refused.

@@ -10,7 +10,11 @@ use crate::snapshot::{Hold, Node, NodeState, Shape};
 
 /// Most reservations of a cycle. Each is looked at by every later one; urgent jobs beyond it wait without a reservation,
 /// and those before them are served first anyway.
-pub const RESERVATIONS_MAX: usize = 64;
+pub const RESERVATIONS_MAX: usize = 16;
+
+/// Most moments at which a place for a job of several nodes is looked for between the reservations of others. Without
+/// others it is found at the first; a job that isn't found a place by then waits without a reservation for this cycle.
+const LOOKS_MAX: usize = 32;
 
 /// What is kept, and when what runs ends.
 #[derive(Debug, Default)]
@@ -32,8 +36,6 @@ pub(crate) struct Keep {
     pub at_ms: i64,
     until_ms: i64,
     pub holds: Vec<Hold>,
-    /// GPUs that others may hold in all when it is to start, where it has to leave a headroom.
-    spare_gpus: Option<i64>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -160,11 +162,6 @@ impl Kept {
                 point.gpus -= i64::from(hold.gpus);
                 point.vcpus -= i64::from(hold.vcpus);
             }
-            for spare in
-                self.list.iter_mut().filter(|keep| keep.at_ms < end_ms).filter_map(|keep| keep.spare_gpus.as_mut())
-            {
-                *spare -= i64::from(hold.gpus);
-            }
             self.ends.entry(hold.node).or_default().add(end_ms, hold);
             if let Some(all_ends) = &mut self.all_ends {
                 all_ends.add(end_ms, hold);
@@ -180,13 +177,6 @@ impl Kept {
         self.list.get(short.keep)
     }
 
-    /// The first reservation that a job of so many GPUs until then would delay wherever it is, since too few would be left
-    /// in all.
-    pub fn crowded(&self, gpus: u32, end_ms: i64) -> Option<&Keep> {
-        let is_crowded = |keep: &&Keep| keep.spare_gpus.is_some_and(|spare| spare < i64::from(gpus));
-        self.list.iter().filter(|keep| keep.at_ms < end_ms).find(is_crowded)
-    }
-
     /// The first reservation that a job until then would delay if it landed on one of the nodes that are kept.
     pub fn delayed_anywhere(&self, room: &Room<'_>, demand: Demand, end_ms: i64) -> Option<&Keep> {
         let (Demand::Nodes(shape) | Demand::Children { shape, .. }) = demand;
@@ -199,8 +189,7 @@ impl Kept {
         })
     }
 
-    /// Keeps the earliest place of a job for it, from the time on at which so many GPUs are free in all. `None` when it
-    /// can't be foreseen.
+    /// Keeps the earliest place of a job for it. `None` when it can't be foreseen.
     pub fn keep(&mut self, room: &Room<'_>, wanted: &Wish) -> Option<&Keep> {
         let (at_ms, holds) = self.earliest(room, wanted)?;
         let until_ms = at_ms.saturating_add(wanted.run_ms.max(1));
@@ -216,21 +205,12 @@ impl Kept {
             let point = Point { at_ms, keep, gpus: left.gpus, vcpus: left.vcpus };
             self.points.entry(hold.node).or_default().push(point);
         }
-        let spare_gpus = (wanted.total_gpus > 0).then(|| self.free_at(room, at_ms) - i64::from(wanted.total_gpus));
-        self.list.push(Keep { job: wanted.job, at_ms, until_ms, holds, spare_gpus });
+        self.list.push(Keep { job: wanted.job, at_ms, until_ms, holds });
         self.list.last()
     }
 
-    /// GPUs free in all at a time, without what is kept then.
-    fn free_at(&mut self, room: &Room<'_>, at_ms: i64) -> i64 {
-        let given = self.all_ends().by(at_ms).0;
-        let active = self.list.iter().filter(|keep| keep.at_ms <= at_ms && at_ms < keep.until_ms);
-        let kept: i64 = active.flat_map(|keep| &keep.holds).map(|hold| i64::from(hold.gpus)).sum();
-        i64::from(room.free()) + given - kept
-    }
-
-    /// What a node has free at a time, without what is kept of it then.
-    fn balance(&self, room: &Room<'_>, node: u32, at_ms: i64) -> Balance {
+    /// What a node has free at a time, as if nothing were kept of it.
+    fn given_back(&self, room: &Room<'_>, node: u32, at_ms: i64) -> Balance {
         let mut balance = Balance::of(room.free_of(node));
         if let Some(ends) = self.ends.get(&node) {
             let (gpus, vcpus) = ends.by(at_ms);
@@ -238,6 +218,12 @@ impl Kept {
             balance.gpus = (balance.gpus + gpus).min(most.gpus);
             balance.vcpus = (balance.vcpus + vcpus).min(most.vcpus);
         }
+        balance
+    }
+
+    /// What a node has free at a time, without what is kept of it then.
+    fn balance(&self, room: &Room<'_>, node: u32, at_ms: i64) -> Balance {
+        let mut balance = self.given_back(room, node, at_ms);
         for keep in self.kept_of(node).filter(|keep| keep.at_ms <= at_ms && at_ms < keep.until_ms) {
             keep.holds.iter().filter(|hold| hold.node == node).for_each(|hold| balance.take(hold));
         }
@@ -256,23 +242,13 @@ impl Kept {
     }
 
     fn earliest(&mut self, room: &Room<'_>, wanted: &Wish) -> Option<(i64, Vec<Hold>)> {
-        let from_ms = self.enough_from(room, wanted)?;
+        let from_ms = wanted.now_ms;
         match wanted.demand {
             Demand::Nodes(shape) if !room.takes_whole(shape) => {
                 self.earliest_on_one(room, shape, wanted.run_ms, from_ms)
             }
             _ => self.earliest_on_many(room, wanted, from_ms),
         }
-    }
-
-    /// From when on enough GPUs are free in all, as far as what runs is concerned.
-    fn enough_from(&mut self, room: &Room<'_>, wanted: &Wish) -> Option<i64> {
-        let missing = i64::from(wanted.total_gpus) - i64::from(room.free());
-        if missing <= 0 {
-            return Some(wanted.now_ms);
-        }
-        let ends = self.all_ends();
-        ends.at_ms.get(ends.given.partition_point(|(gpus, _)| *gpus < missing)).copied()
     }
 
     fn earliest_on_one(&self, room: &Room<'_>, shape: Shape, run_ms: i64, from_ms: i64) -> Option<(i64, Vec<Hold>)> {
@@ -316,21 +292,24 @@ impl Kept {
         times.sort_unstable();
         times.dedup();
         // Without reservations room only grows, so half of the times can be left out at each look.
-        let bare = Self { ends: self.ends.clone(), is_known: true, ..Self::default() };
-        let is_short = |at_ms: &i64| *at_ms < from_ms || bare.fits_at(room, wanted, *at_ms).is_none();
+        let bare = |node: u32, at_ms: i64| self.given_back(room, node, at_ms).free();
+        let is_short = |at_ms: &i64| *at_ms < from_ms || fits(room, wanted, |node| bare(node, *at_ms)).is_none();
         let first = times.partition_point(is_short);
         let times = times.get(first..).unwrap_or_default();
-        times.iter().find_map(|at_ms| self.fits_at(room, wanted, *at_ms).map(|holds| (*at_ms, holds)))
+        times.iter().take(LOOKS_MAX).find_map(|at_ms| {
+            let through = |node| self.through(room, node, *at_ms, wanted.run_ms).free();
+            fits(room, wanted, through).map(|holds| (*at_ms, holds))
+        })
     }
+}
 
-    fn fits_at(&self, room: &Room<'_>, wanted: &Wish, at_ms: i64) -> Option<Vec<Hold>> {
-        let nodes = room.all().filter(|(_, node, _)| node.state != NodeState::Closed);
-        let nodes =
-            nodes.map(|(number, node, _)| (number, node, self.through(room, number, at_ms, wanted.run_ms).free()));
-        match wanted.demand {
-            Demand::Nodes(shape) => whole_nodes(nodes, shape),
-            Demand::Children { shape, count } => children(nodes, shape, count),
-        }
+/// Where a job fits that takes several nodes, with what each of them has free.
+fn fits(room: &Room<'_>, wanted: &Wish, free: impl Fn(u32) -> Free) -> Option<Vec<Hold>> {
+    let nodes = room.all().filter(|(_, node, _)| node.state != NodeState::Closed);
+    let nodes = nodes.map(|(number, node, _)| (number, node, free(number)));
+    match wanted.demand {
+        Demand::Nodes(shape) => whole_nodes(nodes, shape),
+        Demand::Children { shape, count } => children(nodes, shape, count),
     }
 }
 
@@ -372,7 +351,5 @@ pub(crate) struct Wish {
     pub demand: Demand,
     /// How long it is to be kept.
     pub run_ms: i64,
-    /// GPUs that have to be free in all, with the headroom.
-    pub total_gpus: u32,
     pub now_ms: i64,
 }

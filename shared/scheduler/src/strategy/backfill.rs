@@ -18,16 +18,16 @@ pub(crate) fn walk(cycle: &mut Cycle<'_>, queue: &[&Queued]) {
         let standing = Standing::of(job, cycle.rules, cycle.now_ms);
         let headroom = cycle.headroom(job, standing);
         if let Err(reason) = super::start_all(cycle, job, headroom) {
-            let reason = blocked(cycle, job, standing, headroom, reason);
+            let reason = blocked(cycle, job, standing, reason);
             cycle.wait(job, reason);
         }
     }
 }
 
 /// Reserves for a job that doesn't fit, if it is its turn, and says why it waits.
-fn blocked(cycle: &mut Cycle<'_>, job: &Queued, standing: Standing, headroom: u32, reason: WaitReason) -> WaitReason {
+fn blocked(cycle: &mut Cycle<'_>, job: &Queued, standing: Standing, reason: WaitReason) -> WaitReason {
     let may_reserve = if standing.is_urgent { !cycle.kept.is_full() } else { cycle.kept.is_empty() };
-    if !may_reserve || reason.holds_up_nobody() || cycle.reserve(job, headroom) {
+    if !may_reserve || reason.holds_up_nobody() || cycle.reserve(job) {
         return reason;
     }
     // What doesn't fit once everything of ours has ended waits for work that isn't ours.
