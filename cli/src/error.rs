@@ -21,8 +21,10 @@ pub enum ErrorCode {
     InvalidPolicy,
     /// A state directory that can't be used.
     StateUnusable,
-    /// Something that needs AWS, which this version doesn't reach.
+    /// Something that this version can't do there.
     NotAvailable,
+    /// A stack that can't be reached: no credentials, no such stack, not allowed.
+    AwsUnreachable,
     /// A job that nobody knows.
     UnknownJob,
     /// A job that was sent and that no pipeline has taken in yet.

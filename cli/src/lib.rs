@@ -15,6 +15,7 @@ pub mod ui;
 
 mod definitions;
 mod input;
+mod joined;
 mod local;
 mod log;
 mod offline;

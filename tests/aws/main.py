@@ -9,6 +9,7 @@ import time
 import traceback
 
 import burst
+import cli
 import deployed
 import faulty
 import plumbing
@@ -17,7 +18,7 @@ import store
 from checks import CHECKS
 from stack import Stack
 
-del burst, deployed, faulty, plumbing, samples, store
+del burst, cli, deployed, faulty, plumbing, samples, store
 
 
 def choose(words, is_long, with_functions):

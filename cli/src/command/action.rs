@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use super::{Exit, Place};
 use crate::error::CliError;
-use crate::local::find::Found;
-use crate::local::join::Joined;
+use crate::joined::Found;
+use crate::joined::Joined;
 use crate::render::action::{self as render, Asked};
 use crate::ui::Ui;
 
@@ -115,7 +115,8 @@ fn on_job(
 /// Sends an action on a job. While no pipeline runs, one that the job's present state doesn't allow is not sent, unless
 /// something else is on its way that may change that state.
 fn on_found(joined: &Joined, ui: &mut Ui, found: Found, action: &Action) -> Result<Exit, CliError> {
-    if let (Found::OnRecord(id), None) = (found, joined.runner()?)
+    if let Found::OnRecord(id) = found
+        && joined.resting()?.is_some()
         && let Some(job) = joined.job(id)?
         && let Err(refusal) = osprey_submit::preview(&job, action, joined.now_ms())
         && !is_awaiting_another(joined, &id.to_string())?
@@ -172,11 +173,13 @@ pub fn ask(joined: &Joined, ui: &mut Ui, action: &Action) -> Result<Exit, CliErr
 }
 
 fn unanswered(joined: &Joined) -> Result<String, CliError> {
-    Ok(match joined.runner()? {
-        Some(_) => "the pipeline has not answered yet; `osprey describe` shows what became of it".to_owned(),
+    Ok(match joined.resting()? {
         None => {
-            let (dir, command) = (joined.dir().display(), joined.run_command());
-            format!("it is queued, since no pipeline runs in `{dir}` now; `{command}` carries it out and says so")
+            format!("the pipeline has not answered yet; `osprey describe … {}` shows what became of it", joined.flags())
+        }
+        Some(command) => {
+            let name = joined.name();
+            format!("it is queued, since no pipeline runs in {name} now; `{command}` carries it out and says so")
         }
     })
 }

@@ -9,7 +9,7 @@ use osprey_pipeline::dead::{DeadLetter, DeadStatus};
 
 use super::{Exit, Place, action};
 use crate::error::CliError;
-use crate::local::join::Joined;
+use crate::joined::Joined;
 use crate::render::action as render_action;
 use crate::render::dead_letter as render;
 use crate::ui::Ui;
@@ -28,7 +28,8 @@ pub enum DeadLettersCommand {
 #[command(after_help = "\
 Examples:
   osprey dead-letters list --local
-  osprey dead-letters list --all --local --output json")]
+  osprey dead-letters list --all --local --output json
+  osprey dead-letters list --stack osprey")]
 pub struct ListArgs {
     /// Also those that were sent through again or closed
     #[arg(long)]
@@ -120,7 +121,7 @@ fn show(letter: &Letter, ui: &mut Ui) -> Result<Exit, CliError> {
     if ui.is_json() {
         ui.json(&render::document(&letter, record.as_ref(), &asked(&joined)?))?;
     } else {
-        ui.text(&render::story(&letter, record.as_ref(), joined.dir(), &asked(&joined)?))?;
+        ui.text(&render::story(&letter, record.as_ref(), &joined.flags(), &asked(&joined)?))?;
     }
     Ok(Exit::Ok)
 }
@@ -129,7 +130,7 @@ fn ask(letter: &Letter, ui: &mut Ui, make: impl FnOnce(String) -> Action) -> Res
     let joined = Joined::of(&letter.place)?;
     let id = joined.find_dead_letter(&letter.id)?;
     let action = make(id.to_string());
-    if joined.runner()?.is_none()
+    if joined.resting()?.is_some()
         && let Some(refusal) = present_refusal(&joined.dead_letter(id)?.0)
     {
         return action::refused(ui, &action, &refusal);

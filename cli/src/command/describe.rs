@@ -4,7 +4,7 @@ use clap::Args;
 
 use super::{Exit, Place};
 use crate::error::CliError;
-use crate::local::join::Joined;
+use crate::joined::Joined;
 use crate::render::job;
 use crate::ui::Ui;
 
@@ -14,7 +14,8 @@ use crate::ui::Ui;
 Examples:
   osprey describe training-231-flaky --local
   osprey describe training-231-flaky --local my-state --output json
-  osprey describe 1e5a11f0-c06c-4a7e-8b0a-000000000671 --local")]
+  osprey describe 1e5a11f0-c06c-4a7e-8b0a-000000000671 --local
+  osprey describe training-231-flaky --stack osprey")]
 pub struct DescribeArgs {
     /// The job: its id, its name, or a beginning that only one job has
     #[arg(value_name = "JOB")]

@@ -5,7 +5,7 @@ use osprey_model::job::{Attempt, Job};
 
 use super::{Exit, Place};
 use crate::error::CliError;
-use crate::local::join::Joined;
+use crate::joined::Joined;
 use crate::render::job;
 use crate::ui::Ui;
 

@@ -5,7 +5,7 @@ use osprey_model::job::{Job, JobState};
 
 use super::{Exit, Place};
 use crate::error::CliError;
-use crate::local::join::Joined;
+use crate::joined::{Joined, Listed};
 use crate::render::job;
 use crate::ui::Ui;
 
@@ -15,7 +15,8 @@ use crate::ui::Ui;
 Examples:
   osprey jobs --local
   osprey jobs --local --state running --state queued
-  osprey jobs --local --tier production --output json")]
+  osprey jobs --local --tier production --output json
+  osprey jobs --stack osprey --region eu-west-1")]
 pub struct JobsArgs {
     /// Only jobs in this state; may be given several times
     #[arg(long, value_name = "STATE", value_parser = state)]
@@ -42,9 +43,7 @@ pub fn jobs(args: &JobsArgs, ui: &mut Ui) -> Result<Exit, CliError> {
         (args.state.is_empty() || args.state.contains(&job.state))
             && (args.tier.is_empty() || args.tier.iter().any(|tier| job.tier.as_str() == tier))
     };
-    let mut jobs: Vec<Job> = joined.jobs()?.into_iter().filter(is_wanted).collect();
-    let all = jobs.len();
-    jobs.truncate(args.limit);
+    let Listed { jobs, more } = joined.listed(args.limit, is_wanted)?;
     if ui.is_json() {
         ui.json(&jobs.iter().map(job::summary).collect::<Vec<_>>())?;
     } else if jobs.is_empty() {
@@ -52,9 +51,13 @@ pub fn jobs(args: &JobsArgs, ui: &mut Ui) -> Result<Exit, CliError> {
     } else {
         ui.text(&job::list(&jobs, joined.now_ms()))?;
     }
-    if all > jobs.len() {
-        let (shown, more) = (jobs.len(), all - jobs.len());
-        ui.note(&format!("{more} more, older than these {shown}; `--limit {all}` shows all"));
+    let shown = jobs.len();
+    match more {
+        Some(Some(more)) => {
+            ui.note(&format!("{more} more, older than these {shown}; `--limit {}` shows all", shown + more));
+        }
+        Some(None) => ui.note(&format!("there may be more, older than these {shown}; `--limit` takes more")),
+        None => {}
     }
     say_sent(&joined, ui)?;
     Ok(Exit::Ok)
@@ -68,8 +71,7 @@ fn say_sent(joined: &Joined, ui: &mut Ui) -> Result<(), CliError> {
         1 => format!("1 job is sent, and not yet taken in: {} ({})", first.id, first.name),
         count => format!("{count} jobs are sent, and not yet taken in, such as {} ({})", first.id, first.name),
     };
-    let way_out =
-        if joined.runner()?.is_none() { format!("; `{}` takes it in", joined.run_command()) } else { String::new() };
+    let way_out = joined.resting()?.map(|command| format!("; `{command}` takes it in")).unwrap_or_default();
     ui.note(&format!("{what}{way_out}"));
     Ok(())
 }

@@ -7,12 +7,15 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
+use osprey_local_batch::LocalBatch;
+use osprey_model::id::BatchJobId;
 use osprey_pipeline::view::JobView;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{Exit, Place};
 use crate::error::{CliError, ErrorCode, cause};
-use crate::local::join::Joined;
+use crate::joined::Joined;
+use crate::render::job::Story;
 use crate::ui::Ui;
 
 /// How often files are looked at.
@@ -55,12 +58,13 @@ struct Source {
 pub fn logs(args: &LogsArgs, ui: &mut Ui) -> Result<Exit, CliError> {
     let joined = Joined::of(&args.place)?;
     let id = joined.find(&args.job)?;
+    let Some(local) = joined.local() else { return Err(on_aws(&joined.story(id)?)) };
     let mut reader = Reader::default();
     loop {
         // The state first: what is written until it is final is read below.
         let view = joined.view(id)?;
         let is_over = view.job.state.is_final() || !args.follow;
-        let sources = sources(&joined, &view, args.attempt)?;
+        let sources = sources(&joined, local.world.batch(), &view, args.attempt)?;
         reader.show(&sources, is_over, ui)?;
         if is_over {
             return reader.conclude(args, ui);
@@ -70,17 +74,27 @@ pub fn logs(args: &LogsArgs, ui: &mut Ui) -> Result<Exit, CliError> {
     }
 }
 
-fn sources(joined: &Joined, view: &JobView, only: Option<u32>) -> Result<Vec<Source>, CliError> {
+/// AWS Batch's containers write to CloudWatch; which stream is told, and the AWS command line shows it.
+fn on_aws(story: &Story) -> CliError {
+    let Some((_, log)) = story.logs.last() else {
+        let message = "no attempt of the job has a log that AWS Batch still knows of";
+        return CliError::new(ErrorCode::NotAvailable, message).help("`osprey describe` shows the attempts");
+    };
+    let (group, stream) = log.split_once(' ').unwrap_or((log, ""));
+    CliError::new(ErrorCode::NotAvailable, format!("the log is in CloudWatch: group `{group}`, stream `{stream}`"))
+        .help(format!("`aws logs tail {group} --log-stream-names {stream} --follow` shows it"))
+}
+
+fn sources(joined: &Joined, batch: &LocalBatch, view: &JobView, only: Option<u32>) -> Result<Vec<Source>, CliError> {
     let ended = view.attempts.iter().map(|attempt| (attempt.number, attempt.batch_job_id.as_str()));
     let running = view.job.run.as_ref().map(|run| (view.job.attempt, run.id.as_str()));
     let mut sources = Vec::new();
     for (attempt, id) in ended.chain(running).filter(|(number, _)| only.is_none_or(|only| only == *number)) {
         match array_size(joined, id)? {
-            None => sources.extend(files(joined, attempt, id, None)),
+            None => sources.extend(files(batch, attempt, id, None)),
             Some(size) => {
-                let children =
-                    (0..size).flat_map(|index| files(joined, attempt, &format!("{id}:{index}"), Some(index)));
-                sources.extend(children);
+                sources
+                    .extend((0..size).flat_map(|index| files(batch, attempt, &format!("{id}:{index}"), Some(index))));
             }
         }
     }
@@ -88,13 +102,13 @@ fn sources(joined: &Joined, view: &JobView, only: Option<u32>) -> Result<Vec<Sou
 }
 
 fn array_size(joined: &Joined, id: &str) -> Result<Option<i64>, CliError> {
-    let found = joined.batch().describe_jobs(&[id.to_owned()]).map_err(|error| CliError::failed(error.to_string()))?;
-    Ok(found.first().and_then(|job| job.get("arrayProperties")?.get("size")).and_then(Value::as_i64))
+    let found = joined.described(&[BatchJobId::new(id)])?;
+    Ok(found.first().and_then(|job| job.array_properties.as_ref()?.size))
 }
 
 /// The files that a Batch job has.
-fn files(joined: &Joined, attempt: u32, id: &str, index: Option<i64>) -> Vec<Source> {
-    let file = |inner| Source { attempt, index, inner, path: joined.batch().log_path(id, inner) };
+fn files(batch: &LocalBatch, attempt: u32, id: &str, index: Option<i64>) -> Vec<Source> {
+    let file = |inner| Source { attempt, index, inner, path: batch.log_path(id, inner) };
     (1..).map(file).take_while(|source| source.path.exists()).collect()
 }
 

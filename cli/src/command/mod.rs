@@ -90,11 +90,61 @@ enum LocalCommand {
 }
 
 /// Where the jobs are.
-#[derive(Clone, Debug, Args)]
+#[derive(Clone, Debug, Default, Args)]
 pub struct Place {
     /// The local pipeline's state directory; without DIR that of the newest run from here, `.osprey/latest`
     #[arg(long, value_name = "DIR", num_args = 0..=1, default_missing_value = LATEST)]
     pub local: Option<PathBuf>,
+    /// A stack on AWS
+    #[command(flatten)]
+    pub aws: AwsPlace,
+}
+
+/// Where the jobs are on AWS.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "On AWS")]
+pub struct AwsPlace {
+    /// The stack, as `sam deploy` named it
+    #[arg(long, value_name = "NAME", conflicts_with = "local")]
+    pub stack: Option<String>,
+    /// The table, in place of the stack's
+    #[arg(long, value_name = "NAME", conflicts_with = "local")]
+    pub table: Option<String>,
+    /// The submission queue, in place of the stack's
+    #[arg(long, value_name = "URL", conflicts_with = "local")]
+    pub queue_url: Option<String>,
+    /// Profile of the AWS configuration
+    #[arg(long, value_name = "NAME")]
+    pub profile: Option<String>,
+    /// Region, such as eu-west-1
+    #[arg(long, value_name = "REGION")]
+    pub region: Option<String>,
+    /// Address of every service, for emulators
+    #[arg(long, value_name = "URL")]
+    pub endpoint_url: Option<String>,
+}
+
+impl AwsPlace {
+    /// Whether a stack or a table is named.
+    #[must_use]
+    pub fn is_given(&self) -> bool {
+        self.stack.is_some() || self.table.is_some()
+    }
+
+    /// The options as one would type them.
+    #[must_use]
+    pub fn flags(&self) -> String {
+        let all = [
+            ("--stack", &self.stack),
+            ("--table", &self.table),
+            ("--queue-url", &self.queue_url),
+            ("--profile", &self.profile),
+            ("--region", &self.region),
+            ("--endpoint-url", &self.endpoint_url),
+        ];
+        let given = all.iter().filter_map(|(flag, value)| Some(format!("{flag} {}", value.as_ref()?)));
+        given.collect::<Vec<_>>().join(" ")
+    }
 }
 
 /// Exit codes.

@@ -14,7 +14,7 @@ use super::{Exit, Place};
 use crate::definitions::Definitions;
 use crate::error::{CliError, ErrorCode};
 use crate::input::{self, Entry};
-use crate::local::join::Joined;
+use crate::joined::Joined;
 use crate::offline::Offline;
 use crate::render::decision::{self, Answer};
 use crate::ui::Ui;
@@ -34,7 +34,7 @@ const LINEAGE: [&str; 8] = [
 
 /// Show what priority and tier jobs get, rule by rule, without submitting them.
 ///
-/// FILE holds one `SubmitJob` request or one a line. Without `--local` nothing but the file and the policy is looked
+/// FILE holds one `SubmitJob` request or one a line. Without `--local` and `--stack` nothing but the file and the policy is looked
 /// at: nodes have 8 GPUs, job definitions are taken as given, and lineage is what `--lineage` says.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -45,6 +45,7 @@ Examples:
   osprey priority job.json --lineage '{\"failures\": 3}'
   osprey priority job.json --policy policy.toml --sender AROAEXAMPLE
   osprey priority --local                  the jobs that wait in the local pipeline
+  osprey priority job.json --stack osprey  with the policy, the pools and the history of a stack
 
 Exit code 3 when any of the jobs is refused.")]
 pub struct PriorityArgs {
@@ -56,10 +57,10 @@ pub struct PriorityArgs {
     policy: Option<PathBuf>,
     /// Job definitions as `RegisterJobDefinition` takes them: one, a list, or one a line. One without a revision is the
     /// next of its name, from 1, as when it is registered. Without the file, definitions are taken as given
-    #[arg(long, value_name = "FILE", conflicts_with = "local")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["local", "stack", "table"])]
     definitions: Option<PathBuf>,
     /// What happened to the job before, such as `{"failures": 3}`
-    #[arg(long, value_name = "JSON", conflicts_with = "local")]
+    #[arg(long, value_name = "JSON", conflicts_with_all = ["local", "stack", "table"])]
     lineage: Option<String>,
     /// Who sends the jobs, by the id that the queue would authenticate, such as `AROAEXAMPLE`: the policy's identities
     /// then bound what they may claim
@@ -71,12 +72,13 @@ pub struct PriorityArgs {
 
 /// Shows the priorities.
 pub fn priority(args: &PriorityArgs, ui: &mut Ui) -> Result<Exit, CliError> {
-    let answers = match (&args.place.local, args.files.is_empty()) {
-        (None, true) => return Err(no_input()),
-        (None, false) => offline(args)?,
-        (Some(dir), true) => Joined::open(dir)?.queue()?,
-        (Some(dir), false) => {
-            let joined = Joined::open(dir)?;
+    let is_live = args.place.local.is_some() || args.place.aws.is_given();
+    let answers = match (is_live, args.files.is_empty()) {
+        (false, true) => return Err(no_input()),
+        (false, false) => offline(args)?,
+        (true, true) => Joined::of(&args.place)?.queue()?,
+        (true, false) => {
+            let joined = Joined::of(&args.place)?;
             let policy = args.policy.as_deref().map(|path| policy_file::load(Some(path))).transpose()?;
             evaluate(args, |request| joined.evaluate(request, policy.as_ref()))?
         }
@@ -86,8 +88,9 @@ pub fn priority(args: &PriorityArgs, ui: &mut Ui) -> Result<Exit, CliError> {
 }
 
 fn no_input() -> CliError {
-    CliError::new(ErrorCode::Usage, "no job is given")
-        .help("name a file, `-` for standard input, or `--local` for the jobs that wait in the local pipeline")
+    CliError::new(ErrorCode::Usage, "no job is given").help(
+        "name a file, `-` for standard input, or `--local` or `--stack NAME` for the jobs that wait in a pipeline",
+    )
 }
 
 fn offline(args: &PriorityArgs) -> Result<Vec<Answer>, CliError> {

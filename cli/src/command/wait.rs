@@ -8,11 +8,8 @@ use serde_json::json;
 
 use super::{Exit, Place};
 use crate::error::{CliError, ErrorCode};
-use crate::local::join::Joined;
+use crate::joined::Joined;
 use crate::ui::Ui;
-
-/// How often the job is looked at.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// Wait until a job has ended, however many attempts that takes.
 #[derive(Debug, Args)]
@@ -20,6 +17,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 Examples:
   osprey wait training-231-flaky --local
   osprey wait training-231-flaky --timeout 600 --local && echo trained
+  osprey wait 1e5a11f0-c06c-4a7e-8b0a-000000000671 --stack osprey
 
 Exit code 0 when it succeeded, 1 when it ended otherwise, 3 when it was refused.")]
 pub struct WaitArgs {
@@ -53,7 +51,7 @@ pub fn wait(args: &WaitArgs, ui: &mut Ui) -> Result<Exit, CliError> {
             let state = job.map_or("sent, and not yet taken in", |job| job.state.as_str());
             return Err(CliError::new(ErrorCode::Failed, format!("job `{id}` has not ended yet: it is {state}")));
         }
-        std::thread::sleep(LOOK_EVERY);
+        std::thread::sleep(joined.look_every());
     }
 }
 

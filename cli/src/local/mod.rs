@@ -1,14 +1,12 @@
 //! The pipeline on this machine: the real handlers on the embedded store and the local Batch.
 //!
-//! [`run`] is a run from its start to its end; [`join`] is how every other command reaches the state of one.
+//! [`run`] is a run from its start to its end; [`crate::joined`] is how every other command reaches the state of one.
 
 pub mod account;
 pub mod board;
 pub mod cluster;
 pub mod engine;
-pub mod find;
 pub mod ingest;
-pub mod join;
 pub mod lines;
 pub mod patience;
 pub mod pipeline;
@@ -16,7 +14,6 @@ pub mod place;
 pub mod progress;
 pub mod run;
 pub mod signal;
-pub mod story;
 
 use std::future::Future;
 use std::pin::pin;

@@ -1,7 +1,6 @@
 //! Dead letters, for people and programs.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use osprey_model::message::words::shown;
 use osprey_pipeline::dead::{DeadKind, DeadLetter, DeadStatus};
@@ -61,7 +60,7 @@ pub fn document(letter: &DeadLetter, record: Option<&Record>, asked: &Asked) -> 
 
 /// One dead letter in sentences.
 #[must_use]
-pub fn story(letter: &DeadLetter, record: Option<&Record>, dir: &Path, asked: &Asked) -> String {
+pub fn story(letter: &DeadLetter, record: Option<&Record>, flags: &str, asked: &Asked) -> String {
     let mut lines = vec![
         format!("dead letter {}", letter.id),
         format!("  what      {}", shown(&what(letter))),
@@ -75,10 +74,10 @@ pub fn story(letter: &DeadLetter, record: Option<&Record>, dir: &Path, asked: &A
         lines.push(osprey_model::job::cut(&record.body, BODY_CHARACTERS_MAX));
     }
     if letter.status == DeadStatus::Open {
-        let (id, dir) = (letter.id, dir.display());
+        let id = letter.id;
         lines.push(String::new());
-        lines.push(format!("try again:  osprey dead-letters redrive {id} --local {dir}"));
-        lines.push(format!("close it:   osprey dead-letters discard {id} --local {dir}"));
+        lines.push(format!("try again:  osprey dead-letters redrive {id} {flags}"));
+        lines.push(format!("close it:   osprey dead-letters discard {id} {flags}"));
     }
     lines.join("\n")
 }

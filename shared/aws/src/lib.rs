@@ -19,6 +19,8 @@ pub mod fault;
 pub mod notify;
 pub mod queues;
 pub mod store;
+#[cfg(feature = "terminal")]
+pub mod terminal;
 pub mod tokens;
 pub mod wire;
 pub mod world;

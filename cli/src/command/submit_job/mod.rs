@@ -13,15 +13,14 @@ use serde_json::json;
 use super::{Exit, Place};
 use crate::error::{CliError, ErrorCode};
 use crate::input;
-use crate::local::join::Joined;
+use crate::joined::Joined;
 use crate::ui::Ui;
 use request::Prepared;
 
 /// Submit a job; the flags are those of `aws batch submit-job`.
 ///
 /// The job id is chosen here and printed at once; it stays the same across all attempts of the job. A structure is
-/// written as JSON, in the shorthand of the AWS command line, or as `file://PATH` of either. `--region` and `--profile`
-/// are taken and say nothing here; `--query` is not supported.
+/// written as JSON, in the shorthand of the AWS command line, or as `file://PATH` of either. `--query` is not supported.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -30,6 +29,7 @@ Examples:
       --tags team=search,environment=production,workload=training
   osprey submit-job --local --cli-input-json file://job.json --wait
   osprey submit-job --local --from jobs.jsonl --output json
+  osprey submit-job --stack osprey --region eu-west-1 --cli-input-json file://job.json
 
 Exit code 3 when the job is refused. With --wait 0 when it succeeded, 1 when it didn't or no pipeline runs.")]
 pub struct SubmitJobArgs {
@@ -93,12 +93,6 @@ pub struct SubmitJobArgs {
     /// Submit every line of a file
     #[arg(long, value_name = "FILE", conflicts_with_all = ["job_name", "job_definition", "cli_input_json"])]
     from: Option<PathBuf>,
-    /// Of the AWS command line; says nothing here
-    #[arg(long, value_name = "REGION", hide = true)]
-    region: Option<String>,
-    /// Of the AWS command line; says nothing here
-    #[arg(long, value_name = "PROFILE", hide = true)]
-    profile: Option<String>,
     /// Of the AWS command line; not supported
     #[arg(long, value_name = "JMESPATH", hide = true)]
     query: Option<String>,
@@ -142,9 +136,9 @@ fn check_foreign(args: &SubmitJobArgs, ui: &mut Ui) -> Result<(), CliError> {
         return Err(CliError::new(ErrorCode::Usage, "`--query` is not supported")
             .help("take `--output json`, which prints `jobId` and `jobName`, and pick with a tool such as jq"));
     }
-    for (option, value) in [("--region", &args.region), ("--profile", &args.profile)] {
-        if value.is_some() {
-            ui.note(&format!("`{option}` says nothing here: this version reaches the local pipeline only"));
+    for (option, value) in [("--region", &args.place.aws.region), ("--profile", &args.place.aws.profile)] {
+        if value.is_some() && args.place.local.is_some() {
+            ui.note(&format!("`{option}` says nothing here: a local pipeline has none"));
         }
     }
     Ok(())

@@ -3,8 +3,6 @@
 mod record;
 mod story;
 
-use std::path::PathBuf;
-
 use osprey_model::id::BatchJobId;
 use osprey_model::job::{Job, JobState};
 use osprey_pipeline::view::JobView;
@@ -22,7 +20,7 @@ pub struct Story {
     /// The record.
     pub view: JobView,
     /// Where the log of each attempt is, by its Batch job; those that have written one.
-    pub logs: Vec<(BatchJobId, PathBuf)>,
+    pub logs: Vec<(BatchJobId, String)>,
     /// Jobs that it depends on, in the order of the record.
     pub parents: Vec<Parent>,
     /// Of an array, its children.
@@ -33,8 +31,8 @@ pub struct Story {
 
 impl Story {
     /// The log of an attempt.
-    fn log(&self, id: &BatchJobId) -> Option<&PathBuf> {
-        self.logs.iter().find(|(known, _)| known == id).map(|(_, path)| path)
+    fn log(&self, id: &BatchJobId) -> Option<&String> {
+        self.logs.iter().find(|(known, _)| known == id).map(|(_, log)| log)
     }
 }
 
@@ -66,7 +64,7 @@ pub struct FailedChild {
     /// Batch's words.
     pub reason: Option<String>,
     /// Its log, when it wrote one.
-    pub log: Option<PathBuf>,
+    pub log: Option<String>,
 }
 
 /// Jobs as a table.

@@ -157,7 +157,7 @@ fn logs(story: &Story) -> Option<String> {
     let mut is_empty = true;
     for (number, id) in ended.chain(running) {
         if let Some(path) = story.log(id) {
-            columns.row([number.to_string(), path.display().to_string()]);
+            columns.row([number.to_string(), path.clone()]);
             is_empty = false;
         }
     }
@@ -174,7 +174,7 @@ fn failed_children(array: &Array) -> Option<String> {
             child.index.to_string(),
             child.exit_code.map_or_else(|| "-".to_owned(), |code| code.to_string()),
             child.reason.clone().unwrap_or_default(),
-            child.log.as_ref().map_or_else(|| "none".to_owned(), |path| path.display().to_string()),
+            child.log.as_ref().map_or_else(|| "none".to_owned(), Clone::clone),
         ]);
     }
     let failed = array.failed.len();

@@ -7,8 +7,7 @@ use osprey_pipeline::dead::DeadKind;
 use osprey_pipeline::{derive, repository};
 use osprey_ports::{QueueKind, ReceivedMessage};
 
-use super::block_on;
-use super::join::Joined;
+use super::Joined;
 use crate::error::{CliError, ErrorCode};
 
 /// Messages of the submission queue that are looked at.
@@ -74,11 +73,11 @@ impl Joined {
     /// When none or several are meant.
     pub fn look_up(&self, given: &str) -> Result<Found, CliError> {
         let given = given.trim();
-        if let Some(loaded) = block_on(derive::find(self.world(), &given.to_lowercase()))? {
+        if let Some(loaded) = self.run(derive::find(&self.home, &given.to_lowercase()))? {
             return Ok(Found::OnRecord(loaded.job.id));
         }
         let known = |id, name, is_sent| Candidate { id, name, is_sent };
-        let jobs = self.jobs()?.into_iter().map(|job| known(job.id, job.name, false));
+        let jobs = self.searched()?.into_iter().map(|job| known(job.id, job.name, false));
         let sent = self.sent_jobs()?.into_iter().map(|job| known(job.id, job.name, true));
         let candidates: Vec<Candidate> = jobs.chain(sent).collect();
         let noun = Noun { one: "job", list: "osprey jobs", unknown: ErrorCode::UnknownJob };
@@ -119,11 +118,11 @@ impl Joined {
 
     fn nothing(&self, given: &str, candidates: &[Candidate], noun: &Noun) -> CliError {
         let Noun { one, list, unknown } = noun;
-        let dir = self.dir().display();
+        let (name, flags) = (self.name(), self.flags());
         let near = nearest(given, candidates.iter().map(|candidate| candidate.name.as_str()));
         let near = near.map(|near| format!("did you mean {}? ", quote(near))).unwrap_or_default();
-        CliError::new(*unknown, format!("there is no {one} {} in `{dir}`", quote(given)))
-            .help(format!("{near}`{list} --local {dir}` shows those that there are"))
+        CliError::new(*unknown, format!("there is no {one} {} in {name}", quote(given)))
+            .help(format!("{near}`{list} {flags}` shows those that there are"))
     }
 
     /// That a job isn't on record yet, and what has to happen.
@@ -132,9 +131,9 @@ impl Joined {
     /// When the lock can't be looked at.
     pub fn not_taken_in(&self, id: JobId) -> Result<CliError, CliError> {
         let error = CliError::new(ErrorCode::NotTakenIn, format!("job `{id}` is sent, and not yet taken in"));
-        Ok(match self.runner()? {
-            Some(_) => error.help("the pipeline takes it in within moments; ask again"),
-            None => error.help(format!("`{}` takes it in", self.run_command())),
+        Ok(match self.resting()? {
+            None => error.help("the pipeline takes it in within moments; ask again"),
+            Some(command) => error.help(format!("`{command}` takes it in")),
         })
     }
 
@@ -149,7 +148,7 @@ impl Joined {
             let chosen = message::chosen_job_id(&request).ok().flatten();
             let id = chosen.unwrap_or_else(|| JobId::of_message(&received.id));
             let is_known = jobs.iter().any(|job| job.id == id);
-            if !is_known && block_on(repository::load(self.world(), id))?.is_none() {
+            if !is_known && self.run(repository::load(&self.home, id))?.is_none() {
                 jobs.push(SentJob { id, name: request.job_name.clone() });
             }
         }
@@ -169,7 +168,9 @@ impl Joined {
     }
 
     fn sent(&self) -> Result<Vec<ReceivedMessage>, CliError> {
-        Ok(self.world().queues().peek(QueueKind::Submissions, SENT_MAX)?)
+        // SQS shows a message only to whoever takes it.
+        let Some(local) = self.local() else { return Ok(Vec::new()) };
+        Ok(local.world.queues().peek(QueueKind::Submissions, SENT_MAX)?)
     }
 }
 
