@@ -117,6 +117,7 @@ def environment(runtime):
         "AWS_REGION": "us-east-1", "AWS_DEFAULT_REGION": "us-east-1", "AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "s",
         "AWS_ENDPOINT_URL": endpoint, "AWS_EC2_METADATA_DISABLED": "true", "PYTHONDONTWRITEBYTECODE": "1",
         "OSPREY_TABLE": "osprey", "OSPREY_POOLS": json.dumps(POOLS), "OSPREY_INTERNAL_QUEUE_URL": f"{endpoint}/123456789012/osprey-internal",
+        "OSPREY_WAKE_QUEUE_URL": f"{endpoint}/123456789012/osprey-wake",
         "OSPREY_SUBMIT_RATE": "50", "OSPREY_LOG": "warn",
     }  # fmt: skip
 
@@ -193,7 +194,7 @@ def main():
         with zipfile.ZipFile(os.path.join(lambda_dir, "submit", "bootstrap.zip")) as file:
             submit = file.extract("bootstrap", work)
         os.chmod(submit, 0o755)
-        for name in ["submit", "requeue", "dead-letter", "watch"]:
+        for name in ["submit", "schedule", "requeue", "dead-letter", "watch"]:
             size = os.path.getsize(os.path.join(lambda_dir, name, "bootstrap.zip"))
             print(f"{name:28} {size / 1e6:8.2f} MB zipped")
         print(f"\nspawn to first answer, median of {STARTS}, and the most memory until then")

@@ -38,7 +38,7 @@ def resources(stack):
     table = stack.dynamodb.describe_table(TableName="osprey")["Table"]
     assert {index["IndexName"] for index in table["GlobalSecondaryIndexes"]} == {"due", "listing", "running"}
     functions = {function["FunctionName"]: function for function in stack.lambdas.list_functions()["Functions"]}
-    for name in ["submit", "requeue", "dead-letter", "watch"]:
+    for name in ["submit", "schedule", "requeue", "dead-letter", "watch"]:
         function = functions[f"osprey-{name}"]
         assert (function["Runtime"], int(function["Timeout"])) == ("provided.al2023", 60), function
     roles = {function["Role"] for function in functions.values()}

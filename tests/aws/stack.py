@@ -23,7 +23,7 @@ from bridge import REGION, SOURCE, Bridge
 from servers import Programs, free_port, without_ours
 
 STACK = "osprey"
-FUNCTIONS = ["submit", "requeue", "dead-letter", "watch"]
+FUNCTIONS = ["submit", "schedule", "requeue", "dead-letter", "watch"]
 TIERS = ["critical", "production", "experimental", "preemptible"]
 
 

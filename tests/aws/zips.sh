@@ -10,7 +10,7 @@ cd "$(dirname "$0")/../.."
 
 # Largest zip of a function, in bytes: five megabytes.
 zip_max=5000000
-functions=(submit requeue dead-letter watch)
+functions=(submit schedule requeue dead-letter watch)
 
 if [[ ${1:-} != there ]]; then
     venv build

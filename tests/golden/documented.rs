@@ -201,6 +201,9 @@ fn of_a_run(folder: &Folder, samples: &mut Samples) -> Checked {
     wait_for(|| at(&["priority"]).is_ok_and(|waiting| !waiting.is_empty()))?;
     samples.entry("osprey priority").or_default().extend(at(&["priority"])?);
     samples.entry("osprey describe").or_default().extend(at(&["describe", "slow"])?);
+    for job in ["slow", "next"] {
+        samples.entry("osprey why").or_default().extend(at(&["why", job])?);
+    }
     samples.entry("osprey cancel").or_default().extend(at(&["cancel", "slow", "--reason", "enough"])?);
     Ok(())
 }

@@ -221,9 +221,11 @@ fn people_and_their_jobs_reach_a_run_from_another_terminal() -> Checked {
     assert_eq!(said(&[&submit[..], &["--container-overrides", resources]].concat())?, format!("{id}  next\n"));
     // A job that is only sent is named too, in a sentence of its own.
     let is_listed = |jobs: String| jobs.lines().any(|line| line.starts_with(id));
-    wait_for(|| said(&["jobs", "--local", &state, "--state", "submitted"]).is_ok_and(is_listed))?;
+    wait_for(|| said(&["jobs", "--local", &state, "--state", "queued"]).is_ok_and(is_listed))?;
+    let why = said(&["why", id, "--local", &state])?;
+    assert!(why.contains("  reason    it needs 8 GPUs, 0 are free (NoRoom)\n  ahead     nobody\n"), "{why}");
     let hold = said(&["hold", id, "--local", &state])?;
-    assert_eq!(hold, format!("HoldJob asked for job {id}\ndone: is being taken back from Batch, then held\n"));
+    assert_eq!(hold, format!("HoldJob asked for job {id}\ndone: held\n"));
     wait_for(|| said(&["jobs", "--local", &state, "--state", "held"]).is_ok_and(is_listed))?;
     let cancel = said(&["cancel", id, "--reason", "superseded", "--local", &state])?;
     assert_eq!(cancel, format!("CancelJob asked for job {id}\ndone: cancelled before it was submitted\n"));

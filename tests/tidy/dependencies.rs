@@ -20,6 +20,9 @@ const IO_BUT_CHANCE: &[&str] =
 const STORES: &[&str] = &["aws-", "rusqlite", "rustix"];
 /// The crates that a function is made of.
 const FUNCTION: &[&str] = &["osprey-model", "osprey-policy", "osprey-ports", "osprey-pipeline", "osprey-lambda"];
+/// The function that decides what starts.
+const SCHEDULE: &[&str] =
+    &["osprey-model", "osprey-policy", "osprey-ports", "osprey-pipeline", "osprey-lambda", "osprey-scheduler"];
 
 /// One row a crate. A crate without a row is an offence: its wall has to be decided first.
 const WALLS: &[Wall] = &[
@@ -54,6 +57,7 @@ const WALLS: &[Wall] = &[
         may_use: &["osprey-model", "osprey-policy", "osprey-ports", "osprey-pipeline", "osprey-aws"],
         must_not: STORES,
     },
+    Wall { package: "osprey-schedule", may_use: SCHEDULE, must_not: STORES },
     Wall { package: "osprey-submit", may_use: FUNCTION, must_not: STORES },
     Wall { package: "osprey-requeue", may_use: FUNCTION, must_not: STORES },
     Wall { package: "osprey-dead-letter", may_use: FUNCTION, must_not: STORES },

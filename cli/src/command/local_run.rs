@@ -5,12 +5,13 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use osprey_local::{StateDir, StateLock};
 use osprey_local_batch::EventOptions;
+use osprey_model::pool::PoolMode;
 
 use super::Exit;
 use crate::definitions::Definitions;
 use crate::error::{CliError, ErrorCode};
 use crate::input::Entry;
-use crate::local::cluster::{Cluster, GPUS_PER_NODE_MAX, Kept, NODES_MAX};
+use crate::local::cluster::{Cluster, GPUS_PER_NODE_MAX, Kept, NODES_MAX, usual_mode};
 use crate::local::place;
 use crate::local::run::{self, Ended, Plan};
 use crate::render::run as render;
@@ -59,6 +60,10 @@ pub struct PipelineArgs {
     /// Spot nodes among them [default: one in five, or as before]
     #[arg(long, value_name = "S")]
     spot_nodes: Option<u32>,
+    /// Whether jobs are held until they are about to start, or handed to the local Batch at once, which then orders
+    /// them as AWS Batch does [default: held, or as before]
+    #[arg(long, value_name = "MODE")]
+    mode: Option<Mode>,
     /// How many times as fast Osprey's timers run; commands run as fast as they do. The clock of the state directory
     /// runs as much faster, and stays ahead of the real one for good: times on record are that clock's
     #[arg(long, value_name = "X", default_value = "1", value_parser = speed)]
@@ -84,6 +89,24 @@ pub struct PipelineArgs {
     /// Seed of these choices
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
+}
+
+/// How jobs reach the local Batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Mode {
+    /// When they are about to start.
+    Held,
+    /// At once.
+    Direct,
+}
+
+impl From<Mode> for PoolMode {
+    fn from(mode: Mode) -> Self {
+        match mode {
+            Mode::Held => Self::Held,
+            Mode::Direct => Self::Direct,
+        }
+    }
 }
 
 fn number(text: &str) -> Result<f64, String> {
@@ -250,6 +273,7 @@ impl PipelineArgs {
             .help("Spot nodes are counted among the nodes"));
         }
         let gpus_per_node = self.gpus_per_node.or(before.map(|before| before.gpus_per_node)).unwrap_or(USUAL.0);
-        Ok(Cluster { nodes, gpus_per_node, spot_nodes })
+        let mode = self.mode.map(PoolMode::from).or(before.map(|before| before.mode)).unwrap_or_else(usual_mode);
+        Ok(Cluster { nodes, gpus_per_node, spot_nodes, mode })
     }
 }

@@ -15,6 +15,7 @@ mod priority;
 mod simulate;
 mod submit_job;
 mod wait;
+mod why;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -65,6 +66,7 @@ enum Command {
     Local(LocalCommand),
     Jobs(jobs::JobsArgs),
     Describe(describe::DescribeArgs),
+    Why(why::WhyArgs),
     Export(export::ExportArgs),
     Wait(wait::WaitArgs),
     Logs(logs::LogsArgs),
@@ -188,6 +190,7 @@ pub fn run(cli: Cli, ui: &mut Ui) -> Result<Exit, CliError> {
         Command::Logs(args) => logs::logs(&args, ui),
         Command::Jobs(args) => jobs::jobs(&args, ui),
         Command::Describe(args) => describe::describe(&args, ui),
+        Command::Why(args) => why::why(&args, ui),
         Command::Export(args) => export::export(&args, ui),
         Command::Cancel(args) => action::cancel(&args, ui),
         Command::Requeue(args) => action::requeue(&args, ui),

@@ -9,9 +9,10 @@ use osprey_local::{LocalWorld, StateDir};
 use osprey_model::definition::JobDefinition;
 use osprey_model::event::JobDetail;
 use osprey_model::id::{BatchJobId, MessageId};
+use osprey_model::pool::Pool;
 use osprey_ports::{
-    CallError, Clock, DescribeJobDefinition, DescribeJobs, GetItem, IndexPage, IndexQuery, Item, Key, Page, QueryIndex,
-    QueryItems, QueueKind, SendMessage, SortQuery, StoreError,
+    CallError, Capacity, Clock, DescribeJobDefinition, DescribeJobs, GetItem, IndexPage, IndexQuery, Item, Key,
+    ObserveCapacity, Page, QueryIndex, QueryItems, QueueKind, SendMessage, SortQuery, StoreError,
 };
 
 use super::stack::Stack;
@@ -104,6 +105,15 @@ impl DescribeJobDefinition for Home {
         match self {
             Self::Local(local) => local.world.describe_job_definition(name).await,
             Self::Aws(stack) => stack.world().describe_job_definition(name).await,
+        }
+    }
+}
+
+impl ObserveCapacity for Home {
+    async fn observe_capacity(&self, pool: &Pool) -> Result<Capacity, CallError> {
+        match self {
+            Self::Local(local) => local.world.observe_capacity(pool).await,
+            Self::Aws(stack) => stack.world().observe_capacity(pool).await,
         }
     }
 }

@@ -4,6 +4,7 @@ mod find;
 mod home;
 mod stack;
 mod story;
+mod why;
 
 pub use find::Found;
 
@@ -334,7 +335,7 @@ impl Joined {
             }
         };
         let kept = Kept::load(&local.dir)?;
-        let cluster = kept.as_ref().map_or(Cluster { nodes: 1, gpus_per_node: 8, spot_nodes: 0 }, |kept| kept.cluster);
+        let cluster = kept.as_ref().map_or_else(Cluster::alone, |kept| kept.cluster);
         let own = match (policy, &kept) {
             (Some(policy), _) => policy.clone(),
             (None, Some(kept)) => kept.policy(&local.dir)?,

@@ -33,6 +33,15 @@ pub struct Cluster {
     pub gpus_per_node: u32,
     /// Nodes among them that are Spot.
     pub spot_nodes: u32,
+    /// How jobs reach the local Batch.
+    #[serde(default = "usual_mode")]
+    pub mode: PoolMode,
+}
+
+/// Jobs are held until they are about to start: what the machine has is known.
+#[must_use]
+pub fn usual_mode() -> PoolMode {
+    PoolMode::Held
 }
 
 impl Cluster {
@@ -40,6 +49,12 @@ impl Cluster {
     #[must_use]
     pub fn usual_spot_nodes(nodes: u32) -> u32 {
         if nodes >= 2 { (nodes / 5).max(1) } else { 0 }
+    }
+
+    /// What stands for the nodes of a state that no run was in.
+    #[must_use]
+    pub fn alone() -> Self {
+        Self { nodes: 1, gpus_per_node: 8, spot_nodes: 0, mode: usual_mode() }
     }
 
     /// GPU slots of all nodes.
@@ -90,7 +105,7 @@ impl Cluster {
             .map(|tier| (tier.name.clone(), QueueName::new(format!("osprey-{name}-{}", tier.name))));
         Pool {
             name: PoolName::new(name),
-            mode: PoolMode::Direct,
+            mode: self.mode,
             capacity,
             gpus_per_node: self.gpus_per_node,
             nodes_max: Some(self.nodes_of(capacity)),
@@ -213,7 +228,7 @@ mod tests {
     #[test]
     fn pools_have_a_queue_for_each_tier_that_is_open_to_them() {
         let policy = policy_file::load(None).unwrap();
-        let pools = Cluster { nodes: 3, gpus_per_node: 8, spot_nodes: 1 }.pools(&policy);
+        let pools = Cluster { nodes: 3, gpus_per_node: 8, spot_nodes: 1, mode: usual_mode() }.pools(&policy);
         let queues = |pool: &Pool| pool.queues.values().map(QueueName::to_string).collect::<Vec<_>>();
         let [local, spot] = pools.as_slice() else { panic!("{pools:?}") };
         assert_eq!((local.nodes_max, spot.nodes_max), (Some(2), Some(1)));
@@ -225,7 +240,8 @@ mod tests {
     #[test]
     fn tiers_that_have_nowhere_to_go_are_told() {
         let policy = policy_file::load(None).unwrap();
-        let warning = |spot_nodes| Cluster { nodes: 2, gpus_per_node: 8, spot_nodes }.warning(&policy);
+        let warning =
+            |spot_nodes| Cluster { nodes: 2, gpus_per_node: 8, spot_nodes, mode: usual_mode() }.warning(&policy);
         assert_eq!(warning(1), None);
         let want = "all 2 nodes are Spot, and the policy keeps tiers `critical`, `production`, `experimental` off Spot: \
                     their jobs are refused";
@@ -235,6 +251,6 @@ mod tests {
     #[test]
     fn without_spot_nodes_there_is_one_pool() {
         let policy = policy_file::load(None).unwrap();
-        assert_eq!(Cluster { nodes: 1, gpus_per_node: 8, spot_nodes: 0 }.pools(&policy).len(), 1);
+        assert_eq!(Cluster { nodes: 1, gpus_per_node: 8, spot_nodes: 0, mode: usual_mode() }.pools(&policy).len(), 1);
     }
 }

@@ -111,7 +111,8 @@ impl<'a> Pipeline<'a> {
                 block_on(osprey_submit::handle(context, world, queue, messages))
             }
             QueueKind::Events => block_on(osprey_requeue::handle(context, world, messages)),
-            QueueKind::SubmissionsDead | QueueKind::InternalDead | QueueKind::EventsDead => {
+            QueueKind::Wake => block_on(osprey_schedule::handle(context, world, messages)),
+            QueueKind::SubmissionsDead | QueueKind::InternalDead | QueueKind::EventsDead | QueueKind::WakeDead => {
                 block_on(osprey_dead_letter::handle(context, world, queue, messages))
             }
         }

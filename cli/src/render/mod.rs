@@ -9,3 +9,4 @@ pub mod policy;
 pub mod run;
 pub mod table;
 pub mod time;
+pub mod why;

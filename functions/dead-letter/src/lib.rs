@@ -49,6 +49,11 @@ async fn step<P: Ports>(ports: &P, queue: QueueKind, message: &ReceivedMessage) 
     if queue == QueueKind::InternalDead {
         return internal(ports, message).await;
     }
+    if queue == QueueKind::WakeDead {
+        // It only said when to look at a pool, and `watch` says that twice a minute.
+        tracing::warn!(message_id = %message.id, "a wake-up of a pool failed too often; its line is left to the next one.");
+        return Ok(());
+    }
     if redrive::is_recorded(ports, message).await? {
         return redrive::arrived(ports, JobId::of_message(&message.id)).await;
     }
@@ -97,6 +102,7 @@ fn source(queue: QueueKind) -> QueueKind {
     match queue {
         QueueKind::EventsDead => QueueKind::Events,
         QueueKind::InternalDead => QueueKind::Internal,
+        QueueKind::WakeDead => QueueKind::Wake,
         _ => QueueKind::Submissions,
     }
 }

@@ -4,7 +4,7 @@ use osprey_lambda::Function;
 use osprey_ports::QueueKind;
 
 const REQUEUE: Function =
-    Function { name: "requeue", sends_to: &[QueueKind::Internal], notifies: false, submits: false };
+    Function { name: "requeue", sends_to: &[QueueKind::Internal, QueueKind::Wake], notifies: false, submits: false };
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), lambda_runtime::Error> {

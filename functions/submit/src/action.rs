@@ -155,7 +155,7 @@ fn wrong(job: &Job, verb: &str, way_out: &str) -> Refusal {
 }
 
 fn moved(job: &Job, state: JobState, now: i64) -> Job {
-    Job { state, updated_at: now, ..job.clone() }
+    Job { state, scheduled: false, updated_at: now, ..job.clone() }
 }
 
 fn cancel(job: &Job, reason: &str, now: i64) -> Planned {
@@ -268,7 +268,7 @@ async fn letter<P: Ports>(
     let mut writes = vec![Write::Put { item: next.item(), expect: Expect::Version(version) }];
     if redrive && job.is_some() {
         match restart(ctx, ports, next.id, now).await? {
-            Ok(write) => writes.push(write),
+            Ok(restarted) => writes.extend(restarted),
             Err(refusal) => return refused(refusal).await,
         }
     }
@@ -277,19 +277,19 @@ async fn letter<P: Ports>(
     if redrive { after_redrive(ctx, ports, &next).await } else { Ok(()) }
 }
 
-/// The write that puts a dead job back into the queue.
+/// The writes that put a dead job back into the queue.
 async fn restart<P: Ports>(
     ctx: &Context<'_>,
     ports: &P,
     id: JobId,
     now: i64,
-) -> Result<Result<Write, Refusal>, Failure> {
+) -> Result<Result<Vec<Write>, Refusal>, Failure> {
     let Some(Loaded { job, version }) = repository::load(ports, id).await? else { return Ok(Err(unknown(id))) };
     if job.state != JobState::Dead {
         return Ok(Err(wrong(&job, "redrive", "; only dead jobs can be")));
     }
-    let item = repository::item(&restarted(&job, now), ctx.settings)?;
-    Ok(Ok(Write::Put { item, expect: Expect::Version(version) }))
+    let expect = Expect::Version(version);
+    Ok(Ok(repository::writes(Some(&job), &restarted(&job, now), ctx.settings, expect)?))
 }
 
 async fn after_redrive<P: Ports>(ctx: &Context<'_>, ports: &P, letter: &DeadLetter) -> Result<(), Failure> {

@@ -1,8 +1,9 @@
 //! A request is recorded: admitted, refused, or known already. One message ends in exactly one of these places.
 
 use osprey_model::id::JobId;
-use osprey_model::job::{Budget, Counts, End, Job, JobState, STATE_REASON_CHARS_MAX, cut};
+use osprey_model::job::{Budget, Counts, End, Job, JobState, Needs, STATE_REASON_CHARS_MAX, cut};
 use osprey_model::message;
+use osprey_model::pool::PoolMode;
 use osprey_model::reason::{ReasonCode, Refusal};
 use osprey_model::request::SubmitJobRequest;
 use osprey_pipeline::context::Context;
@@ -42,7 +43,9 @@ pub async fn job<P: Ports>(
     // Whether the job is there already is asked by the write itself.
     let evaluation = derive::evaluate(ctx, ports, request, &message.sender, None).await?;
     let door = door::dependencies(ctx, ports, request, id).await?;
-    let new = new_job(ports.now().as_millisecond(), message, request, id, &evaluation, &door);
+    let mut new = new_job(ports.now().as_millisecond(), message, request, id, &evaluation, &door);
+    // It stands in the line of a pool that holds jobs from the write on that records it.
+    new.scheduled = new.state == JobState::Queued && ctx.pool(&new.pool).is_some_and(|p| p.mode == PoolMode::Held);
     let record = record_of(message, &evaluation, &door);
     match ports.write_items(&writes(ctx, &new, &record, &door)?).await {
         Ok(()) => {
@@ -141,6 +144,7 @@ fn new_job(
         state,
         team: evaluation.metadata.team.as_deref().map(|team| cut(team, NAME_CHARS_MAX)),
         gpus: demand.gpus.saturating_mul(demand.array_size.max(1)),
+        needs: derive::needs(&evaluation.metadata, demand),
         not_before: if state == JobState::Queued { now } else { 0 },
         depth: evaluation.depth,
         depends: !door.dependencies.is_empty(),
@@ -166,6 +170,8 @@ fn blank(now: i64, message: &ReceivedMessage, id: JobId, name: &str, payload: &s
         gpus: 0,
         created_at: now,
         updated_at: now,
+        needs: Needs::default(),
+        scheduled: false,
         not_before: 0,
         counts: Counts::default(),
         budget: Budget::default(),
@@ -193,7 +199,7 @@ fn record_of(message: &ReceivedMessage, evaluation: &Evaluation, door: &Door) ->
 
 /// Record, state, dependencies and edges, all or nothing.
 fn writes(ctx: &Context<'_>, job: &Job, record: &Record, door: &Door) -> Result<Vec<Write>, Failure> {
-    let mut writes = vec![Write::Put { item: repository::item(job, ctx.settings)?, expect: Expect::Absent }];
+    let mut writes = repository::writes(None, job, ctx.settings, Expect::Absent)?;
     writes.extend(record::writes(&key::job_partition(job.id), record));
     if job.state == JobState::Waiting {
         writes.push(repository::create(key::depends(job.id), repository::json(&door.dependencies)));
@@ -254,7 +260,7 @@ pub async fn refuse<P: Ports>(
     let mut job = blank(ports.now().as_millisecond(), message, id, &name, &digest(&message.body));
     job.end = Some(End::new(refusal.code, &cut(&refusal.message, STATE_REASON_CHARS_MAX)));
     let record = Record { refusals: vec![refusal], ..Record::of(message) };
-    let mut writes = vec![Write::Put { item: repository::item(&job, ctx.settings)?, expect: Expect::Absent }];
+    let mut writes = repository::writes(None, &job, ctx.settings, Expect::Absent)?;
     writes.extend(record::writes(&key::job_partition(id), &record));
     match ports.write_items(&writes).await {
         Ok(()) => {

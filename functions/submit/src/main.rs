@@ -3,7 +3,8 @@
 use osprey_lambda::Function;
 use osprey_ports::QueueKind;
 
-const SUBMIT: Function = Function { name: "submit", sends_to: &[QueueKind::Internal], notifies: false, submits: true };
+const SUBMIT: Function =
+    Function { name: "submit", sends_to: &[QueueKind::Internal, QueueKind::Wake], notifies: false, submits: true };
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), lambda_runtime::Error> {

@@ -3,9 +3,10 @@
 //! It finds work in the index of what is due, which lags; each job is read again before anything is done, and one that
 //! the index doesn't show yet is found the next time. It releases jobs whose back-off is over, settles submissions
 //! whose outcome isn't known, asks after jobs whose events never came, tells people of dead letters, and sends those again
-//! whose redrive was lost.
+//! whose redrive was lost. Pools in whose line somebody stands are woken.
 
 pub mod numbers;
+mod pools;
 
 use osprey_model::event::JobDetail;
 use osprey_model::id::{BatchJobId, JobId};
@@ -65,6 +66,11 @@ pub async fn handle<P: Ports>(ctx: &Context<'_>, ports: &P) -> Report {
             Ok(Err(failure)) => report.fail(&failure.story()),
             Err(panicked) => report.fail(&panicked.to_string()),
         }
+    }
+    match guard(pools::wake(ctx, ports)).await {
+        Ok(Ok(())) => {}
+        Ok(Err(failure)) => report.fail(&failure.story()),
+        Err(panicked) => report.fail(&panicked.to_string()),
     }
     report
 }

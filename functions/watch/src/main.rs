@@ -3,7 +3,8 @@
 use osprey_lambda::Function;
 use osprey_ports::{Clock as _, QueueKind};
 
-const WATCH: Function = Function { name: "watch", sends_to: &[QueueKind::Internal], notifies: true, submits: true };
+const WATCH: Function =
+    Function { name: "watch", sends_to: &[QueueKind::Internal, QueueKind::Wake], notifies: true, submits: true };
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), lambda_runtime::Error> {

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use osprey_model::job::JobState;
-use osprey_model::pool::Pool;
+use osprey_model::pool::{Pool, PoolMode};
 use osprey_pipeline::context::Context;
 use osprey_pipeline::failure::Failure;
 use osprey_pipeline::key::{self, DueJob};
@@ -102,11 +102,15 @@ impl Numbers {
         let free = pool.gpus().map_or(0, |gpus| gpus.saturating_sub(running));
         let percent = |gpus: u32| f64::from(running.min(gpus)) * 100.0 / f64::from(gpus);
         let used = pool.gpus().filter(|gpus| *gpus > 0).map_or(0.0, percent);
-        let pool = pool.name.as_str();
+        let (pool, mode) = (pool.name.as_str(), pool.mode);
         tracing::debug!(metric = "GpusRunning", pool, amount = running);
         tracing::debug!(metric = "GpusFree", pool, amount = free);
         tracing::debug!(metric = "UtilisationPercent", pool, amount = used);
-        // Where nothing places jobs on nodes, nothing is known of gaps, cycles and their lag.
+        // Where nothing places jobs on nodes, nothing is known of gaps, cycles and their lag. Of a pool that holds jobs
+        // its cycles say it, and the rhythm.
+        if mode == PoolMode::Held {
+            return;
+        }
         for metric in ["FragmentationPercent", "ScheduleLagSeconds", "CycleMilliseconds"] {
             tracing::debug!(metric, pool, amount = 0);
         }

@@ -23,6 +23,7 @@ const SUBMIT: [&str; 5] = [
 pub fn of(function: &str) -> Option<Vec<&'static str>> {
     let further: &[&[&'static str]] = match function {
         "submit" => &[&SUBMIT, &["batch:ListJobs", "batch:TerminateJob", "sqs:SendMessage"]],
+        "schedule" => &[&SUBMIT, &["batch:TerminateJob", "sqs:SendMessage"]],
         "requeue" => &[&[
             "batch:DescribeJobDefinitions",
             "batch:DescribeJobs",
@@ -48,7 +49,7 @@ mod tests {
 
     #[test]
     fn no_function_asks_for_an_action_twice() {
-        for function in ["submit", "requeue", "watch", "dead-letter"] {
+        for function in ["submit", "schedule", "requeue", "watch", "dead-letter"] {
             let actions = of(function).unwrap();
             let mut once = actions.clone();
             once.dedup();

@@ -6,10 +6,12 @@ use jiff::Timestamp;
 use osprey_model::definition::JobDefinition;
 use osprey_model::event::JobDetail;
 use osprey_model::id::{BatchJobId, MessageId, QueueName};
+use osprey_model::pool::Pool;
 use osprey_ports::{
-    CallError, CancelJob, Clock, DescribeJobDefinition, DescribeJobs, GetItem, IndexPage, IndexQuery, Item, JobSummary,
-    Key, ListChildren, ListJobs, Notice, Notify, Page, QueryIndex, QueryItems, QueueKind, SendMessage, SortQuery,
-    StoreError, SubmitCall, SubmitError, SubmitJob, SubmitRate, TerminateJob, Write, WriteItems,
+    CallError, CancelJob, Capacity, Clock, DescribeJobDefinition, DescribeJobs, GetItem, IndexPage, IndexQuery, Item,
+    JobSummary, Key, ListChildren, ListJobs, Notice, Notify, ObserveCapacity, Page, QueryIndex, QueryItems, QueueKind,
+    SendMessage, SortQuery, StoreError, SubmitCall, SubmitError, SubmitJob, SubmitRate, TerminateJob, Write,
+    WriteItems,
 };
 
 use crate::batch::AwsBatch;
@@ -154,5 +156,11 @@ impl TerminateJob for World {
 impl DescribeJobDefinition for World {
     async fn describe_job_definition(&self, name: &str) -> Result<Option<JobDefinition>, CallError> {
         self.batch.describe_job_definition(name).await
+    }
+}
+
+impl ObserveCapacity for World {
+    async fn observe_capacity(&self, pool: &Pool) -> Result<Capacity, CallError> {
+        Err(CallError::Refused(format!("what pool `{}` has isn't observed on AWS yet; set it to `direct`", pool.name)))
     }
 }

@@ -24,6 +24,8 @@ pub struct ComputeNode {
     pub container_instance_arn: String,
     /// Whether it takes jobs: enabled, up, not being reclaimed, not beyond the environment's size.
     pub open: bool,
+    /// Whether it takes no jobs yet, and will for those that want it: its instance starts up, or can be had.
+    pub coming: bool,
     /// Whether it is being reclaimed.
     pub draining: bool,
     /// Numbers of its devices.
@@ -163,6 +165,7 @@ impl Change<'_> {
             instance_id: node.instance_id.clone(),
             container_instance_arn: self.arns().container_instance(&node.environment, &node.instance_id),
             open: node.state(self.now_ms) == NodeState::Open,
+            coming: matches!(node.state(self.now_ms), NodeState::Starting | NodeState::Down),
             draining: node.draining,
             free_devices: devices.iter().copied().filter(|device| !taken.contains(device)).collect(),
             devices,

@@ -1,15 +1,17 @@
 //! Batch's verbs on the local Batch, and its events on their way into the event queue.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use osprey_local_batch::{BatchError, ListFilter, ListJobsRequest, LocalBatch, arn};
+use osprey_local_batch::{BatchError, ComputeNode, ListFilter, ListJobsRequest, LocalBatch, arn};
 use osprey_model::definition::JobDefinition;
 use osprey_model::event::{BatchStatus, JobDetail};
 use osprey_model::id::{BatchJobId, QueueName};
+use osprey_model::pool::Pool;
 use osprey_ports::{
-    CallError, CancelJob, Clock, DescribeJobDefinition, DescribeJobs, JobSummary, ListChildren, ListJobs, QueueKind,
-    SubmitCall, SubmitError, SubmitJob, TerminateJob,
+    CallError, CancelJob, Capacity, Clock, DescribeJobDefinition, DescribeJobs, JobSummary, ListChildren, ListJobs,
+    NodeCapacity, ObserveCapacity, QueueKind, SubmitCall, SubmitError, SubmitJob, TerminateJob,
 };
 use serde_json::Value;
 
@@ -119,11 +121,45 @@ impl LocalBatchPorts {
         Ok(found)
     }
 
+    /// The nodes of the environments that a pool's queues lead to.
+    fn capacity(&self, pool: &Pool) -> Result<Capacity, CallError> {
+        let names: Vec<String> = pool.queues.values().map(ToString::to_string).collect();
+        let queues = self.batch.describe_job_queues(&names).map_err(call_error)?;
+        let environments: BTreeSet<&str> = queues
+            .iter()
+            .flat_map(|queue| &queue.compute_environment_order)
+            .map(|order| arn::name_of(&order.compute_environment))
+            .collect();
+        let mut capacity = Capacity::default();
+        let nodes = self.batch.describe_nodes().map_err(call_error)?;
+        for node in nodes.iter().filter(|node| environments.contains(node.compute_environment_name.as_str())) {
+            if node.open {
+                capacity.nodes.push(node_capacity(node));
+            } else if node.coming {
+                capacity.obtainable += 1;
+            }
+        }
+        Ok(capacity)
+    }
+
     fn definition(&self, name: &str) -> Result<Option<JobDefinition>, CallError> {
         let with_revision = arn::name_of(name).contains(':');
         let all = self.batch.describe_job_definitions(&[name.to_owned()]).map_err(call_error)?;
         let is_meant = |found: &JobDefinition| with_revision || found.status.as_deref() != Some("INACTIVE");
         Ok(all.into_iter().filter(is_meant).max_by_key(|found| found.revision))
+    }
+}
+
+fn node_capacity(node: &ComputeNode) -> NodeCapacity {
+    let count = |devices: &[i64]| u32::try_from(devices.len()).unwrap_or(u32::MAX);
+    let gpus = count(&node.devices);
+    NodeCapacity {
+        id: osprey_ports::capacity::node_id(&node.container_instance_arn).to_owned(),
+        gpus,
+        gpus_used: gpus.saturating_sub(count(&node.free_devices)),
+        // As many as the machine's own scheduler shares out.
+        vcpus: None,
+        vcpus_used: 0,
     }
 }
 
@@ -193,6 +229,12 @@ impl ListJobs for LocalBatchPorts {
 impl ListChildren for LocalBatchPorts {
     async fn list_failed_children(&self, parent: &BatchJobId, limit: usize) -> Result<Vec<BatchJobId>, CallError> {
         self.failed_children(parent, limit)
+    }
+}
+
+impl ObserveCapacity for LocalBatchPorts {
+    async fn observe_capacity(&self, pool: &Pool) -> Result<Capacity, CallError> {
+        self.capacity(pool)
     }
 }
 

@@ -7,10 +7,12 @@ use osprey_local_batch::{LocalBatch, Options};
 use osprey_model::definition::JobDefinition;
 use osprey_model::event::JobDetail;
 use osprey_model::id::{BatchJobId, MessageId, QueueName};
+use osprey_model::pool::Pool;
 use osprey_ports::{
-    CallError, CancelJob, Clock, DescribeJobDefinition, DescribeJobs, GetItem, IndexPage, IndexQuery, Item, JobSummary,
-    Key, ListChildren, ListJobs, Notice, Notify, Page, QueryIndex, QueryItems, QueueKind, SendMessage, SortQuery,
-    StoreError, SubmitCall, SubmitError, SubmitJob, SubmitRate, TerminateJob, Write, WriteItems,
+    CallError, CancelJob, Capacity, Clock, DescribeJobDefinition, DescribeJobs, GetItem, IndexPage, IndexQuery, Item,
+    JobSummary, Key, ListChildren, ListJobs, Notice, Notify, ObserveCapacity, Page, QueryIndex, QueryItems, QueueKind,
+    SendMessage, SortQuery, StoreError, SubmitCall, SubmitError, SubmitJob, SubmitRate, TerminateJob, Write,
+    WriteItems,
 };
 
 use crate::batch::LocalBatchPorts;
@@ -252,6 +254,12 @@ impl TerminateJob for LocalWorld {
 impl DescribeJobDefinition for LocalWorld {
     async fn describe_job_definition(&self, name: &str) -> Result<Option<JobDefinition>, CallError> {
         self.parts.batch.describe_job_definition(name).await
+    }
+}
+
+impl ObserveCapacity for LocalWorld {
+    async fn observe_capacity(&self, pool: &Pool) -> Result<Capacity, CallError> {
+        self.parts.batch.observe_capacity(pool).await
     }
 }
 

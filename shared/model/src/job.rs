@@ -135,6 +135,13 @@ pub struct Job {
     /// GPUs that it holds while it runs: those of one child × children for an array.
     #[serde(default, skip_serializing_if = "is_default")]
     pub gpus: u32,
+    /// What else it needs.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub needs: Needs,
+    /// Whether a scheduling cycle of its pool starts it. It then stands in the pool's line while it is queued, and
+    /// holds capacity of the pool from its claim to its end.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub scheduled: bool,
     /// When it was recorded.
     pub created_at: i64,
     /// When it last changed.
@@ -178,6 +185,27 @@ pub struct Job {
     /// Why it ended, for a job that did not succeed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end: Option<End>,
+}
+
+/// What a scheduling cycle has to know of a job beside its GPUs. 0 is what isn't known, or doesn't matter.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Needs {
+    /// vCPUs that it takes while it runs: those of one child × children for an array.
+    #[serde(skip_serializing_if = "is_default")]
+    pub vcpus: u32,
+    /// Nodes of a multi-node job.
+    #[serde(skip_serializing_if = "is_default")]
+    pub nodes: u32,
+    /// Children of an array.
+    #[serde(skip_serializing_if = "is_default")]
+    pub children: u32,
+    /// How long its user expects an attempt to run, in seconds.
+    #[serde(skip_serializing_if = "is_default")]
+    pub expected_seconds: u64,
+    /// The longest that an attempt may run, in seconds.
+    #[serde(skip_serializing_if = "is_default")]
+    pub longest_seconds: u64,
 }
 
 /// Lineage counters: each attempt is counted once, in the write that closes it.
@@ -254,6 +282,9 @@ pub struct Run {
     /// When it started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_at: Option<i64>,
+    /// The node that it runs on, the last part of its container instance's ARN; `None` where that isn't known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
 }
 
 /// A wish to stop the attempt, and what comes then.
@@ -354,7 +385,7 @@ impl Job {
     /// # Errors
     /// Names the first rule that doesn't hold.
     pub fn check(&self) -> Result<(), Broken> {
-        let rules: [(bool, &'static str); 6] = [
+        let rules: [(bool, &'static str); 7] = [
             ((self.state == JobState::Claimed) == self.claim.is_some(), "a claim exactly while claimed"),
             (
                 matches!(self.state, JobState::Submitted | JobState::Running) == self.run.is_some(),
@@ -364,6 +395,10 @@ impl Job {
             (self.state.is_final() || self.end.is_none(), "no end before it ended"),
             (self.priority <= 9999, "a priority up to 9999"),
             (self.stop.is_none() || self.state.is_dispatched(), "a stop only of something dispatched"),
+            (
+                !self.scheduled || self.state == JobState::Queued || self.state.is_dispatched(),
+                "scheduled only while queued or dispatched",
+            ),
         ];
         match rules.iter().find(|(holds, _)| !holds) {
             Some((_, rule)) => Err(Broken { job: self.id, rule }),

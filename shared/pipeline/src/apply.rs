@@ -8,6 +8,7 @@ use osprey_model::event::{BatchStatus, JobDetail};
 use osprey_model::id::{BatchJobId, JobId};
 use osprey_model::job::{Attempt, Job, JobState, Run, cut};
 use osprey_model::metadata::Metadata;
+use osprey_model::pool::PoolMode;
 use osprey_model::request::{RetryStrategy, SubmitJobRequest};
 use osprey_model::resources::Demand;
 use osprey_policy::requeue::{Ended, Next, Verdict, after_end};
@@ -20,10 +21,12 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::outgoing::{self, Owner};
 use crate::repository::{self, Change, Changed};
-use crate::{dead, dependents, derive, dispatch, internal, key, record, stop, usage};
+use crate::{dead, dependents, derive, dispatch, internal, key, record, stop, usage, wake};
 
 /// Most failed children that are looked at to classify an array.
 const CHILDREN_MAX: usize = 100;
+/// Most characters of a node's id kept with a run; ECS's have 32.
+const NODE_CHARS_MAX: usize = 64;
 /// Most characters of Batch's words kept with an attempt.
 const REASON_CHARS_MAX: usize = 1024;
 
@@ -145,7 +148,9 @@ async fn part<P: Ports>(ctx: &Context<'_>, ports: &P, detail: &JobDetail) -> Res
     if detail.status != BatchStatus::Running {
         return Ok(Applied::Nothing);
     }
-    run(ctx, ports, job, &id, detail.started_at).await
+    // Which node one child of several runs on says nothing of the others.
+    let started = Started { at: detail.started_at, node: None };
+    run(ctx, ports, job, &id, started).await
 }
 
 async fn forward<P: Ports>(
@@ -159,7 +164,8 @@ async fn forward<P: Ports>(
     match detail.status {
         BatchStatus::Succeeded | BatchStatus::Failed => close(ctx, ports, owner.job, id, detail).await,
         BatchStatus::Running => {
-            let applied = run(ctx, ports, owner.job, id, detail.started_at).await?;
+            let started = Started { at: detail.started_at, node: node_of(detail) };
+            let applied = run(ctx, ports, owner.job, id, started).await?;
             heard(ctx, ports, owner.job, id, source).await?;
             Ok(applied)
         }
@@ -170,13 +176,25 @@ async fn forward<P: Ports>(
     }
 }
 
+/// How a run began.
+struct Started {
+    at: Option<i64>,
+    node: Option<String>,
+}
+
+/// The node that a container job runs on.
+fn node_of(detail: &JobDetail) -> Option<String> {
+    let arn = detail.container.as_ref()?.container_instance_arn.as_deref()?;
+    Some(cut(osprey_ports::capacity::node_id(arn), NODE_CHARS_MAX)).filter(|node| !node.is_empty())
+}
+
 /// The job runs.
 async fn run<P: Ports>(
     ctx: &Context<'_>,
     ports: &P,
     job: JobId,
     id: &BatchJobId,
-    started_at: Option<i64>,
+    started: Started,
 ) -> Result<Applied, Failure> {
     let now = ports.now().as_millisecond();
     let changed = repository::change(ports, ctx.settings, job, |job| {
@@ -184,7 +202,8 @@ async fn run<P: Ports>(
         let mut next = job.clone();
         next.state = JobState::Running;
         next.updated_at = now;
-        next.run = Some(Run { started_at: Some(started_at.unwrap_or(now)), ..run.clone() });
+        let node = started.node.clone().filter(|_| job.scheduled);
+        next.run = Some(Run { started_at: Some(started.at.unwrap_or(now)), node, ..run.clone() });
         Some(Change::of(next))
     })
     .await?;
@@ -244,11 +263,15 @@ async fn close<P: Ports>(
         Some(closing.change(ctx))
     })
     .await?;
-    let Changed::Written { after, .. } = changed else { return Ok(Applied::Nothing) };
+    let Changed::Written { before, after } = changed else { return Ok(Applied::Nothing) };
     if succeeded_out_of_memory(detail) {
         tracing::warn!(job_id = %job, batch_job_id = %id, "a job that succeeded was killed for its memory.");
     }
     tell(&after, class, detail);
+    if before.scheduled && ctx.pool(&before.pool).is_some_and(|pool| pool.mode == PoolMode::Held) {
+        // What it held is free.
+        wake::pool(ports, &before.pool, 0).await;
+    }
     follow(ctx, ports, &after, now).await?;
     Ok(Applied::Moved)
 }
@@ -394,6 +417,7 @@ impl Closing<'_> {
         let mut job = self.job.clone();
         job.run = None;
         job.stop = None;
+        job.scheduled = false;
         job.last_end = Some(self.class);
         job.counts = verdict.counts;
         job.budget = verdict.budget;

@@ -49,6 +49,8 @@ pub struct Settings {
     pub stop_repeat_ms: i64,
     /// Delay after a throttled submission.
     pub throttle_delay_ms: i64,
+    /// So many seconds after a round of `watch` pools are woken once more; `None` where rounds are that frequent.
+    pub second_wake_seconds: Option<u32>,
     /// Batch forgets jobs; one that it doesn't know and that is older than this is taken for lost.
     pub forgotten_ms: i64,
     /// Whether a job definition must be registered. Locally one that isn't runs the request's own command.
@@ -73,6 +75,7 @@ impl Default for Settings {
             unknown_dependency_ms: 300_000,
             stop_repeat_ms: 60_000,
             throttle_delay_ms: 2_000,
+            second_wake_seconds: Some(30),
             forgotten_ms: 86_400_000,
             definition_required: true,
             multi_node: true,
@@ -95,6 +98,7 @@ impl Settings {
             unknown_dependency_ms: 15_000,
             stop_repeat_ms: 15_000,
             throttle_delay_ms: 1_000,
+            second_wake_seconds: None,
             forgotten_ms: 60_000,
             definition_required: false,
             multi_node: true,

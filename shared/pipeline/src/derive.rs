@@ -6,7 +6,7 @@ use osprey_model::decision::Decision;
 use osprey_model::definition::JobDefinition;
 use osprey_model::facts::{Facts, JobFacts, LineageFacts, TeamFacts};
 use osprey_model::id::{BatchJobId, JobId};
-use osprey_model::job::{Attempt, Job};
+use osprey_model::job::{Attempt, Job, Needs};
 use osprey_model::metadata::Metadata;
 use osprey_model::pool::{CapacityType, Pool};
 use osprey_model::reason::{ReasonCode, Refusal};
@@ -132,6 +132,19 @@ where
         warnings,
     };
     Ok(Evaluation { definition, metadata, demand, decision, refusals, depth: facts.lineage.depth })
+}
+
+/// What a scheduling cycle has to know of a job beside its GPUs.
+#[must_use]
+pub fn needs(metadata: &Metadata, demand: &Demand) -> Needs {
+    let several = |count: u32| if count > 1 { count } else { 0 };
+    Needs {
+        vcpus: demand.vcpus.saturating_mul(demand.array_size.max(1)),
+        nodes: several(demand.nodes),
+        children: several(demand.array_size),
+        expected_seconds: metadata.expected_duration.unwrap_or(0),
+        longest_seconds: metadata.max_duration.unwrap_or(0),
+    }
 }
 
 fn multi_node() -> Refusal {

@@ -7,7 +7,7 @@
 
 use osprey_model::decision::Decision;
 use osprey_model::id::{BatchJobId, JobId, QueueName, TierName};
-use osprey_model::job::{Claim, End, Job, JobState, Run};
+use osprey_model::job::{End, Job, JobState, Run};
 use osprey_model::message;
 use osprey_model::pool::{Pool, PoolMode};
 use osprey_model::reason::{ReasonCode, Refusal};
@@ -23,7 +23,7 @@ use crate::failure::Failure;
 use crate::outgoing::{self, Outgoing, Owner};
 use crate::record::{self, Record};
 use crate::repository::{self, Change, Changed, Loaded};
-use crate::{dead, internal, key, stop};
+use crate::{dead, internal, key, start, stop};
 
 /// What dispatching calls.
 pub trait Ports:
@@ -63,7 +63,11 @@ impl<P> Ports for P where
 /// When the store or Batch's descriptions fail. A submission that fails is no error: it is recorded.
 pub async fn dispatch<P: Ports>(ctx: &Context<'_>, ports: &P, id: JobId) -> Result<(), Failure> {
     let Some(loaded) = repository::load(ports, id).await? else { return Ok(()) };
-    if loaded.job.state != JobState::Queued || loaded.job.not_before > ports.now().as_millisecond() {
+    let now = ports.now().as_millisecond();
+    if loaded.job.state == JobState::Queued && start::is_for_a_cycle(ctx, &loaded.job) {
+        return start::look(ctx, ports, &loaded, now).await;
+    }
+    if loaded.job.state != JobState::Queued || loaded.job.not_before > now {
         return Ok(());
     }
     if let Some(until) = no_token(ctx, ports, &loaded.job).await {
@@ -89,6 +93,10 @@ pub async fn fresh<P: Ports>(
     evaluation: &Evaluation,
 ) -> Result<(), Failure> {
     let loaded = Loaded { job: job.clone(), version: 1 };
+    if job.state == JobState::Queued && start::is_for_a_cycle(ctx, job) {
+        start::announce(ctx, ports, job).await;
+        return Ok(());
+    }
     if job.state != JobState::Queued || job.not_before > ports.now().as_millisecond() {
         return Ok(());
     }
@@ -107,9 +115,13 @@ async fn attempt<P: Ports>(
     request: &SubmitJobRequest,
     evaluation: &Evaluation,
 ) -> Result<(), Failure> {
-    let asked = request.job_queue.as_deref();
-    let Some(job) = claim(ctx, ports, loaded, record, evaluation, asked).await? else { return Ok(()) };
-    let claimed = Loaded { job, version: loaded.version.saturating_add(1) };
+    let decision = &evaluation.decision;
+    if ctx.pool(&decision.pool).is_some_and(|pool| pool.mode == PoolMode::Held) {
+        return start::stand(ctx, ports, loaded, decision).await;
+    }
+    let Claim::Won(claimed) = claim(ctx, ports, loaded, record, request, evaluation, None).await? else {
+        return Ok(());
+    };
     let call = call(ctx, ports, &claimed.job, request, evaluation).await?;
     let outcome = ports.submit_job(&call).await;
     settle_outcome(ctx, ports, &claimed, outcome).await
@@ -168,33 +180,46 @@ pub fn request_of(record: &Record, id: JobId) -> Result<SubmitJobRequest, Failur
     })
 }
 
-/// Claims the next attempt; `None` when it can't be claimed now, or somebody else was faster.
-async fn claim<P: Ports>(
+/// What came of a claim.
+pub(crate) enum Claim {
+    /// The job is claimed; nobody else submits this attempt.
+    Won(Box<Loaded>),
+    /// It can't be claimed now, or somebody else was faster.
+    Lost,
+    /// The plan that it was claimed for isn't its pool's any more.
+    Superseded,
+}
+
+/// Claims the next attempt. A cycle brings its plan's step, which is written with the claim or not at all.
+pub(crate) async fn claim<P: Ports>(
     ctx: &Context<'_>,
     ports: &P,
     loaded: &Loaded,
     record: &Record,
+    request: &SubmitJobRequest,
     evaluation: &Evaluation,
-    asked: Option<&str>,
-) -> Result<Option<Job>, Failure> {
+    step: Option<Write>,
+) -> Result<Claim, Failure> {
     let now = ports.now().as_millisecond();
-    let decision = &evaluation.decision;
-    let Some(pool) = ctx.pool(&decision.pool) else { return unroutable(ctx, ports, loaded, evaluation).await };
-    if pool.mode == PoolMode::Held {
-        return Ok(None);
-    }
-    let Some(queue) = queue(pool, &decision.derivation.tier, asked) else {
-        return unroutable(ctx, ports, loaded, evaluation).await;
+    let (decision, asked) = (&evaluation.decision, request.job_queue.as_deref());
+    let pool = ctx.pool(&decision.pool);
+    let Some((pool, queue)) = pool.and_then(|pool| Some((pool, queue(pool, &decision.derivation.tier, asked)?))) else {
+        unroutable(ctx, ports, loaded, evaluation).await?;
+        return Ok(Claim::Lost);
     };
     let mut job = decided(&loaded.job, decision);
     job.state = JobState::Claimed;
     job.attempt = loaded.job.attempt.saturating_add(1);
-    job.claim = Some(Claim { at: now, queue: queue.clone(), empty_lists: 0 });
+    job.claim = Some(osprey_model::job::Claim { at: now, queue: queue.clone(), empty_lists: 0 });
+    job.scheduled = step.is_some() || pool.mode == PoolMode::Held;
     job.updated_at = now;
-    let with = decision_write(record, &job, decision);
+    let mut with = decision_write(record, &job, decision);
+    with.extend(step);
     match repository::write(ports, ctx.settings, loaded, Change { job: job.clone(), with }).await {
-        Ok(()) => Ok(Some(job)),
-        Err(Failure::Store(StoreError::Conflict { .. })) => Ok(None),
+        Ok(()) => Ok(Claim::Won(Box::new(Loaded { job, version: loaded.version.saturating_add(1) }))),
+        // The job's state item is the first write, and of the others only the plan's step has a condition.
+        Err(Failure::Store(StoreError::Conflict { index: 0 })) => Ok(Claim::Lost),
+        Err(Failure::Store(StoreError::Conflict { .. })) => Ok(Claim::Superseded),
         Err(failure) => Err(failure),
     }
 }
@@ -238,7 +263,7 @@ async fn unroutable<P: Ports>(
     ports: &P,
     loaded: &Loaded,
     evaluation: &Evaluation,
-) -> Result<Option<Job>, Failure> {
+) -> Result<(), Failure> {
     let refusal = evaluation.refusals.first().cloned().unwrap_or_else(|| {
         let tier = &evaluation.decision.derivation.tier;
         Refusal::new(ReasonCode::NoEligiblePool, format!("no pool has a queue for tier `{tier}` any more"))
@@ -252,10 +277,10 @@ async fn unroutable<P: Ports>(
     let id = job.id;
     repository::write(ports, ctx.settings, loaded, Change { job, with }).await?;
     dead::tell_of_job(id, refusal.code);
-    Ok(None)
+    Ok(())
 }
 
-async fn call<P: Ports>(
+pub(crate) async fn call<P: Ports>(
     ctx: &Context<'_>,
     ports: &P,
     job: &Job,
@@ -293,7 +318,7 @@ async fn previous_batch_job<P: GetItem + Sync>(ports: &P, job: &Job) -> Result<O
 }
 
 /// Records what came of a submission.
-async fn settle_outcome<P: Ports>(
+pub(crate) async fn settle_outcome<P: Ports>(
     ctx: &Context<'_>,
     ports: &P,
     claimed: &Loaded,
@@ -459,7 +484,7 @@ pub fn adopted(job: &Job, attempt: u32, id: &BatchJobId, now: i64) -> Option<Cha
     job.state = JobState::Submitted;
     job.attempt = attempt;
     job.updated_at = now;
-    job.run = Some(Run { id: id.clone(), queue, submitted_at: now, started_at: None });
+    job.run = Some(Run { id: id.clone(), queue, submitted_at: now, started_at: None, node: None });
     let owner = Owner { job: job.id, attempt };
     let with = vec![repository::create(key::batch(id), repository::json(&owner))];
     Some(Change { job, with })

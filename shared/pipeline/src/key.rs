@@ -14,11 +14,14 @@
 //! | `BATCH#id` | `JOB` | whose attempt a Batch job is |
 //! | `ACTION#message` | `OUTCOME` | what became of an action |
 //! | `DEAD#id` | `STATE`, `RECORD#nnn` | a dead letter, its message in chunks |
+//! | `LINE#pool` | `tier#nnnn#time#id` | a job that waits for a cycle of its pool |
+//! | `POOL#pool` | `HOLD#id` | a job that holds capacity of its pool |
+//! | `POOLS` | `pool` | the pool's plan |
 //! | `USAGE#team` | `DAY#yyyy-mm-dd` | GPU-milliseconds of the day, by kind |
 
 use std::fmt::Write as _;
 
-use osprey_model::id::{BatchJobId, JobId, MessageId};
+use osprey_model::id::{BatchJobId, JobId, MessageId, PoolName};
 use osprey_model::job::Job;
 use osprey_ports::{Index, IndexEntry, Key};
 
@@ -40,6 +43,10 @@ pub const ACTION: &str = "ACTION#";
 pub const EXTRA: &str = "EXTRA#";
 /// Start of the sort keys of a team's usage.
 pub const DAY: &str = "DAY#";
+/// Start of the sort keys of what is held of a pool.
+pub const HOLD: &str = "HOLD#";
+/// Partition of the plans of pools.
+pub const POOLS: &str = "POOLS";
 /// Partition of the listing of jobs.
 pub const JOBS: &str = "JOBS";
 /// Partition of the listing of dead letters.
@@ -138,6 +145,30 @@ pub fn dead(id: JobId) -> Key {
 #[must_use]
 pub fn usage(team: &str, day: &str) -> Key {
     Key::new(format!("USAGE#{team}"), format!("{DAY}{day}"))
+}
+
+/// The partition of a pool's line.
+#[must_use]
+pub fn line_partition(pool: &PoolName) -> String {
+    format!("LINE#{pool}")
+}
+
+/// The partition of what is held of a pool.
+#[must_use]
+pub fn pool_partition(pool: &PoolName) -> String {
+    format!("POOL#{pool}")
+}
+
+/// What a job holds of a pool.
+#[must_use]
+pub fn hold(pool: &PoolName, id: JobId) -> Key {
+    Key::new(pool_partition(pool), format!("{HOLD}{id}"))
+}
+
+/// The plan of a pool.
+#[must_use]
+pub fn pool_state(pool: &PoolName) -> Key {
+    Key::new(POOLS, pool.as_str())
 }
 
 /// A time as it sorts: milliseconds since 1970 in thirteen digits.

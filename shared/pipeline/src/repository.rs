@@ -8,13 +8,16 @@ use serde::de::DeserializeOwned;
 
 use crate::context::Settings;
 use crate::failure::Failure;
-use crate::key;
+use crate::{key, line};
 
 /// Bytes of most items.
 const BYTES_USUAL: usize = 1024;
 
 /// Tries of one change before the message is left for another time.
 pub const TRIES_MAX: u32 = 8;
+
+/// A job that stands in a pool's line for so long is looked at, whatever its pool's cycles do, milliseconds.
+const IN_LINE_MS_MAX: i64 = 86_400_000;
 
 /// A job as read, with the version that a change expects.
 #[derive(Clone, Debug, PartialEq)]
@@ -50,6 +53,12 @@ impl Change {
     #[must_use]
     pub fn of(job: Job) -> Self {
         Self { job, with: Vec::new() }
+    }
+
+    /// The same change, of a job that no cycle has to do with any more when it is neither queued nor dispatched.
+    fn settled(mut self) -> Self {
+        self.job.scheduled &= self.job.state == JobState::Queued || self.job.state.is_dispatched();
+        self
     }
 }
 
@@ -105,6 +114,7 @@ where
         };
         let Some(loaded) = read else { return Ok(Changed::Missing) };
         let Some(change) = decide(&loaded.job) else { return Ok(Changed::Unchanged(Box::new(loaded.job))) };
+        let change = change.settled();
         let after = change.job.clone();
         match write(ports, settings, &loaded, change).await {
             Ok(()) => return Ok(Changed::Written { before: Box::new(loaded.job), after: Box::new(after) }),
@@ -125,21 +135,29 @@ pub async fn write<P: WriteItems + Sync>(
     loaded: &Loaded,
     change: Change,
 ) -> Result<(), Failure> {
+    let change = change.settled();
     let (before, after) = (&loaded.job, &change.job);
     if !(before.state.may_become(after.state) || before.state == after.state && !after.state.is_final()) {
         let rule = "a state changes only along the edges of the lifecycle";
         return Err(osprey_model::job::Broken { job: after.id, rule }.into());
     }
-    let mut writes = vec![Write::Put { item: item(after, settings)?, expect: Expect::Version(loaded.version) }];
+    let mut writes = writes(Some(before), after, settings, Expect::Version(loaded.version))?;
     writes.extend(change.with);
     Ok(ports.write_items(&writes).await?)
 }
 
-/// The state item of a job.
+/// The writes that put a job where `before` was: its state item first, then what moves along with it.
 ///
 /// # Errors
 /// When the job breaks a rule.
-pub fn item(job: &Job, settings: &Settings) -> Result<Item, Failure> {
+pub fn writes(before: Option<&Job>, after: &Job, settings: &Settings, expect: Expect) -> Result<Vec<Write>, Failure> {
+    let mut writes = vec![Write::Put { item: item(after, settings)?, expect }];
+    writes.extend(line::writes(before, after));
+    Ok(writes)
+}
+
+/// The state item of a job.
+fn item(job: &Job, settings: &Settings) -> Result<Item, Failure> {
     job.check()?;
     let mut item = Item::new(key::job(job.id), json(job));
     item.indexes.push(key::listing(key::JOBS, job.created_at, job.id));
@@ -154,6 +172,8 @@ pub fn item(job: &Job, settings: &Settings) -> Result<Item, Failure> {
 #[must_use]
 pub fn due_at(job: &Job, settings: &Settings) -> Option<i64> {
     match job.state {
+        // Cycles of its pool look at it.
+        JobState::Queued if job.scheduled => Some(job.updated_at.saturating_add(IN_LINE_MS_MAX)),
         JobState::Queued => Some(job.not_before),
         JobState::Waiting => {
             Some(job.updated_at.saturating_add(settings.waiting_ms.min(settings.unknown_dependency_ms)))

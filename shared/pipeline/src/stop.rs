@@ -35,6 +35,7 @@ pub fn carry_out(job: &mut Job, wish: &Stop, now: i64) {
         AfterStop::Hold => job.state = JobState::Held,
         AfterStop::Requeue => {
             job.state = JobState::Queued;
+            job.scheduled = false;
             job.not_before = now;
         }
     }
@@ -93,11 +94,9 @@ where
     let row = Extra { attempt, batch_job_id: id.clone(), found_at, stopped: false };
     let mut counted = loaded.job.clone();
     counted.counts.duplicate_runs = counted.counts.duplicate_runs.saturating_add(1);
-    let item = repository::item(&counted, ctx.settings)?;
-    let writes = [
-        Write::Put { item, expect: Expect::Version(loaded.version) },
-        repository::create(key::extra(job, id), repository::json(&row)),
-    ];
+    let expect = Expect::Version(loaded.version);
+    let mut writes = repository::writes(Some(&loaded.job), &counted, ctx.settings, expect)?;
+    writes.push(repository::create(key::extra(job, id), repository::json(&row)));
     ports.write_items(&writes).await?;
     tracing::error!(metric = "DuplicatesStopped", job_id = %job, attempt, batch_job_id = %id, "a second Batch job for one attempt was found.");
     Ok(Some(row))

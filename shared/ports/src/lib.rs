@@ -7,6 +7,7 @@
 //! Errors say whether the call may have had an effect; that is the only thing a caller has to know to be safe.
 
 pub mod batch;
+pub mod capacity;
 pub mod clock;
 pub mod limits;
 pub mod notify;
@@ -17,6 +18,7 @@ pub use batch::{
     CancelJob, DescribeJobDefinition, DescribeJobs, JobSummary, ListChildren, ListJobs, SubmitCall, SubmitError,
     SubmitJob, SubmitRate, TerminateJob,
 };
+pub use capacity::{Capacity, NodeCapacity, ObserveCapacity};
 pub use clock::Clock;
 pub use notify::{Notice, Notify};
 pub use queue::{QueueKind, ReceivedMessage, SendMessage};

@@ -15,18 +15,30 @@ pub enum QueueKind {
     Internal,
     /// Batch's events.
     Events,
+    /// Where only Osprey writes: wake-ups of pools whose line is to be looked at.
+    Wake,
     /// Messages of the submission queue that failed too often.
     SubmissionsDead,
     /// Messages of the internal queue that failed too often.
     InternalDead,
     /// Events that failed too often.
     EventsDead,
+    /// Wake-ups that failed too often.
+    WakeDead,
 }
 
 impl QueueKind {
     /// Every queue.
-    pub const ALL: [Self; 6] =
-        [Self::Submissions, Self::Internal, Self::Events, Self::SubmissionsDead, Self::InternalDead, Self::EventsDead];
+    pub const ALL: [Self; 8] = [
+        Self::Submissions,
+        Self::Internal,
+        Self::Events,
+        Self::Wake,
+        Self::SubmissionsDead,
+        Self::InternalDead,
+        Self::EventsDead,
+        Self::WakeDead,
+    ];
 
     /// The queue's name, as created by the template and locally.
     #[must_use]
@@ -35,9 +47,11 @@ impl QueueKind {
             Self::Submissions => "osprey-submissions",
             Self::Internal => "osprey-internal",
             Self::Events => "osprey-events",
+            Self::Wake => "osprey-wake",
             Self::SubmissionsDead => "osprey-submissions-dead",
             Self::InternalDead => "osprey-internal-dead",
             Self::EventsDead => "osprey-events-dead",
+            Self::WakeDead => "osprey-wake-dead",
         }
     }
 
@@ -48,7 +62,8 @@ impl QueueKind {
             Self::Submissions => Some(Self::SubmissionsDead),
             Self::Internal => Some(Self::InternalDead),
             Self::Events => Some(Self::EventsDead),
-            Self::SubmissionsDead | Self::InternalDead | Self::EventsDead => None,
+            Self::Wake => Some(Self::WakeDead),
+            Self::SubmissionsDead | Self::InternalDead | Self::EventsDead | Self::WakeDead => None,
         }
     }
 }

@@ -60,11 +60,17 @@ pub enum Breakage {
     ForgetDepth,
     /// Every read of a job shows what it was a moment ago, and writes have no conditions.
     StaleReads,
+    /// A plan's step has no condition.
+    DropThePlanGuard,
+    /// A pool is always seen to have room.
+    PlanWithoutLooking,
+    /// What jobs hold of a pool isn't read.
+    ForgetHoldings,
 }
 
 impl Breakage {
     /// Every breakage with its name, and the seeds within which it must be caught.
-    pub const ALL: [(Self, &'static str, u64); 27] = [
+    pub const ALL: [(Self, &'static str, u64); 30] = [
         (Self::DropTheClaim, "drop-the-claim", 50),
         (Self::TrustArrivalOrder, "trust-arrival-order", 50),
         (Self::Overwrite, "overwrite", 200),
@@ -92,6 +98,9 @@ impl Breakage {
         (Self::HideJobs, "hide-jobs", 10),
         (Self::ForgetDepth, "forget-depth", 50),
         (Self::StaleReads, "stale-reads", 50),
+        (Self::DropThePlanGuard, "drop-the-plan-guard", 200),
+        (Self::PlanWithoutLooking, "plan-without-looking", 50),
+        (Self::ForgetHoldings, "forget-holdings", 50),
     ];
 
     /// Its name.

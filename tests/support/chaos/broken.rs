@@ -20,6 +20,7 @@ impl World {
             Breakage::CountTwice => Some(writes.iter().map(doubled).collect()),
             Breakage::CountNever => Some(without(writes, |write| matches!(write, Write::Add { .. }))),
             Breakage::ForgetToLook => Some(writes.iter().map(hidden_while_waiting).collect()),
+            Breakage::DropThePlanGuard => Some(writes.iter().map(|write| unconditional_if(write, is_plan)).collect()),
             Breakage::HideJobs => Some(writes.iter().map(unlisted).collect()),
             Breakage::ForgetDepth => Some(writes.iter().map(shallow).collect()),
             _ => None,
@@ -44,6 +45,10 @@ fn is_state(item: &Item) -> bool {
 
 fn is_claim(item: &Item, _: Expect) -> bool {
     is_state(item) && text(&item.body, "state") == Some("claimed")
+}
+
+fn is_plan(item: &Item, _: Expect) -> bool {
+    item.key.partition == "POOLS"
 }
 
 fn has_version(_: &Item, expect: Expect) -> bool {

@@ -17,6 +17,7 @@ pub mod faults;
 mod journal;
 mod observer;
 mod people;
+mod pools;
 mod ports;
 mod queues;
 pub mod random;

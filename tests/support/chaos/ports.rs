@@ -8,16 +8,21 @@ use std::task::{Context, Poll};
 
 use jiff::Timestamp;
 use osprey_model::definition::JobDefinition;
-use osprey_model::event::JobDetail;
+use osprey_model::event::{BatchStatus, JobDetail};
 use osprey_model::id::{BatchJobId, MessageId, QueueName};
+use osprey_model::pool::Pool;
 use osprey_ports::{
-    CallError, CancelJob, Clock, DescribeJobDefinition, DescribeJobs, GetItem, IndexPage, IndexQuery, Item, JobSummary,
-    Key, ListChildren, ListJobs, Notice, Notify, Page, QueryIndex, QueryItems, QueueKind, SendMessage, SortQuery,
-    StoreError, SubmitCall, SubmitError, SubmitJob, SubmitRate, TerminateJob, Write, WriteItems,
+    CallError, CancelJob, Capacity, Clock, DescribeJobDefinition, DescribeJobs, GetItem, IndexPage, IndexQuery, Item,
+    JobSummary, Key, ListChildren, ListJobs, NodeCapacity, Notice, Notify, ObserveCapacity, Page, QueryIndex,
+    QueryItems, QueueKind, SendMessage, SortQuery, StoreError, SubmitCall, SubmitError, SubmitJob, SubmitRate,
+    TerminateJob, Write, WriteItems,
 };
 
+use super::batch::BatchJob;
 use super::breakage::Breakage;
+use super::check::capacity;
 use super::detail::detail;
+use super::scenario::PHASE_MS;
 use super::store::as_read;
 use super::wiring;
 use super::world::{Happening, Told, World};
@@ -74,16 +79,21 @@ impl From<Fault> for CallError {
     }
 }
 
-/// A wait of a task. It is polled again only when its time has come, or never.
-struct Pause {
+/// A wait of a task for a time. A task may wait for several calls at once, so it is polled at other times too. On a stage
+/// whoever tells the story lets it go on.
+struct Pause<'w> {
+    world: &'w Shared,
+    until: i64,
     begun: bool,
 }
 
-impl Future for Pause {
+impl Future for Pause<'_> {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
-        if std::mem::replace(&mut self.begun, true) { Poll::Ready(()) } else { Poll::Pending }
+        let begun = std::mem::replace(&mut self.begun, true);
+        let world = enter(self.world);
+        if world.now >= self.until || (begun && world.is_staged) { Poll::Ready(()) } else { Poll::Pending }
     }
 }
 
@@ -103,21 +113,21 @@ impl World {
         }
     }
 
-    /// Draws how long a task waits at an await point, and plans that it goes on; `false` when it goes on at once.
-    fn wait(&mut self, task: usize) -> bool {
+    /// Draws until when a task waits at an await point, and plans that it goes on then.
+    fn wait(&mut self, task: usize) -> i64 {
         let faults = &self.faults;
         let random = &mut self.streams.calls;
         let begun = self.begun.get(task).copied().unwrap_or(self.now);
         if random.chance(faults.crash) || self.now - begun > INVOCATION_MS_MAX {
             self.crashed = true;
-            return true;
+            return i64::MAX;
         }
         let ms = if random.chance(faults.stall) {
             random.between(60_000, 900_000)
         } else if random.chance(faults.delay) {
             random.between(1_000, 40_000)
         } else if random.chance(faults.at_once) {
-            return false;
+            return self.now;
         } else {
             random.between(1, faults.latency_ms_max)
         };
@@ -126,14 +136,14 @@ impl World {
         }
         let at = self.now + ms;
         self.later(at, Happening::Resume(task));
-        true
+        at
     }
 }
 
 impl Ports {
     async fn wait(&self) {
-        let waits = enter(&self.world).wait(self.task);
-        Pause { begun: !waits }.await;
+        let until = enter(&self.world).wait(self.task);
+        Pause { world: &self.world, until, begun: false }.await;
     }
 
     /// Makes a call.
@@ -194,7 +204,14 @@ impl GetItem for Ports {
 
 impl QueryItems for Ports {
     async fn query_items(&self, query: &SortQuery) -> Result<Page, StoreError> {
-        Ok(self.call("Query", |world| world.store.query(query)).await?)
+        let ask = |world: &mut World| {
+            let is_holding = query.partition.starts_with("POOL#");
+            if is_holding && world.is_broken(Breakage::ForgetHoldings) {
+                return Page::default();
+            }
+            world.store.query(query)
+        };
+        Ok(self.call("Query", ask).await?)
     }
 }
 
@@ -296,6 +313,49 @@ impl ListChildren for Ports {
             failed.take(limit).map(|index| BatchJobId::new(format!("{parent}:{index}"))).collect()
         };
         Ok(self.call("ListJobs of an array", list).await?)
+    }
+}
+
+impl ObserveCapacity for Ports {
+    async fn observe_capacity(&self, pool: &Pool) -> Result<Capacity, CallError> {
+        Ok(self.call("the observation of a pool", |world| world.capacity(pool)).await?)
+    }
+}
+
+impl World {
+    /// The nodes of a pool, with what others' work and jobs that are up take of them.
+    fn capacity(&self, pool: &Pool) -> Capacity {
+        let nodes = usize::try_from(pool.nodes_max.unwrap_or(0)).unwrap_or(0);
+        // Who doesn't look sees a pool in which there is always room.
+        let nodes = if self.is_broken(Breakage::PlanWithoutLooking) { nodes * 8 } else { nodes };
+        let mut used = vec![0; nodes];
+        if let Some(first) = used.first_mut() {
+            *first = self.foreign_gpus_at(self.now);
+        }
+        let is_here = |job: &&BatchJob| !job.is_over() && job.queue.starts_with(&format!("osprey-{}-", pool.name));
+        for job in self.batch.jobs.iter().filter(is_here) {
+            let each = capacity::gpus_of_a_child(self, job);
+            let units =
+                if job.children.is_empty() { std::slice::from_ref(&job.whole) } else { job.children.as_slice() };
+            for _ in units.iter().filter(|unit| matches!(unit.status, BatchStatus::Starting | BatchStatus::Running)) {
+                let fits = used.iter_mut().filter(|used| **used + each <= i64::from(pool.gpus_per_node));
+                if let Some(used) = fits.max_by_key(|used| **used) {
+                    *used += each;
+                }
+            }
+        }
+        let node = |(number, used): (usize, i64)| NodeCapacity {
+            id: format!("{}-{number}", pool.name),
+            gpus: pool.gpus_per_node,
+            gpus_used: u32::try_from(used).unwrap_or(0),
+            ..NodeCapacity::default()
+        };
+        Capacity { nodes: used.into_iter().enumerate().map(node).collect(), obtainable: 0 }
+    }
+
+    /// GPUs of each pool that others' work holds at a time: none once faults have stopped.
+    pub fn foreign_gpus_at(&self, at: i64) -> i64 {
+        if at < self.start + PHASE_MS { i64::from(self.wired.foreign_gpus) } else { 0 }
     }
 }
 

@@ -241,7 +241,8 @@ impl Run {
             .collect();
         let received: Vec<ReceivedMessage> = batch.messages.into_iter().map(|(_, message)| message).collect();
         let ports = Ports { world: Arc::clone(&self.world), task };
-        let place = Place { policy, pools: Arc::clone(&wiring::POOLS), settings: Arc::clone(&self.settings) };
+        let pools = Arc::clone(&enter(&self.world).wired.pools);
+        let place = Place { policy, pools, settings: Arc::clone(&self.settings) };
         let future = handler(place, ports, queue, received);
         if let Some(queue) = queue {
             *self.running.entry(queue).or_insert(0) += 1;
@@ -331,6 +332,9 @@ fn handler(place: Place, ports: Ports, queue: Option<QueueKind>, messages: Vec<R
         Some(QueueKind::Events) => {
             Box::pin(async move { osprey_requeue::handle(&place.context(), &ports, &messages).await })
         }
+        Some(QueueKind::Wake) => {
+            Box::pin(async move { osprey_schedule::handle(&place.context(), &ports, &messages).await })
+        }
         Some(queue @ (QueueKind::Submissions | QueueKind::Internal)) => {
             Box::pin(async move { osprey_submit::handle(&place.context(), &ports, queue, &messages).await })
         }
@@ -350,6 +354,7 @@ fn function_of(queue: Option<QueueKind>) -> &'static str {
     match queue {
         None => "watch",
         Some(QueueKind::Events) => "requeue",
+        Some(QueueKind::Wake) => "schedule",
         Some(QueueKind::Submissions | QueueKind::Internal) => "submit",
         Some(_) => "dead-letter",
     }

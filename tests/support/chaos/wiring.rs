@@ -7,6 +7,8 @@ use osprey_model::definition::{ContainerProperties, JobDefinition};
 use osprey_model::pool::{CapacityType, Pool, PoolMode};
 use osprey_policy::Policy;
 
+use super::random::Random;
+
 /// Retries after failures that the most patient policy allows.
 pub const FAILURES_MAX: u32 = 2;
 /// Requeues after interruptions that the most patient policy allows.
@@ -130,20 +132,50 @@ fn load(text: &str) -> Policy {
     }
 }
 
-/// The pools: one of Spot, one On-Demand.
-pub static POOLS: LazyLock<Arc<Vec<Pool>>> = LazyLock::new(|| {
-    Arc::new(vec![pool("spot", CapacityType::Spot, true), pool("steady", CapacityType::OnDemand, false)])
-});
+/// The pools of a run: one of Spot, one On-Demand.
+#[derive(Clone)]
+pub struct Wired {
+    /// The pools as they begin.
+    pub pools: Arc<Vec<Pool>>,
+    /// Whether both hold their jobs.
+    pub is_held: bool,
+    /// GPUs of the first node of each pool that somebody else's work holds until faults stop.
+    pub foreign_gpus: u32,
+}
 
-fn pool(name: &str, capacity: CapacityType, fair_share: bool) -> Pool {
+/// The pools of a seed. Those that hold their jobs are small, so that there is something to wait for.
+#[must_use]
+pub fn wired(seed: u64) -> Wired {
+    let mut random = Random::fork(seed, "pools");
+    let is_held = random.chance(450_000);
+    if !is_held {
+        return direct();
+    }
+    let nodes = random.pick(&[4, 5, 8]).copied().unwrap_or(4);
+    let foreign_gpus = random.pick(&[0, 0, 3, 8]).copied().unwrap_or(0);
+    Wired { pools: pools(PoolMode::Held, nodes), is_held, foreign_gpus }
+}
+
+/// Pools that submit at once.
+#[must_use]
+pub fn direct() -> Wired {
+    Wired { pools: pools(PoolMode::Direct, 16), is_held: false, foreign_gpus: 0 }
+}
+
+fn pools(mode: PoolMode, nodes: u32) -> Arc<Vec<Pool>> {
+    let pool = |name, capacity, fair_share| pool(name, capacity, fair_share, mode, nodes);
+    Arc::new(vec![pool("spot", CapacityType::Spot, true), pool("steady", CapacityType::OnDemand, false)])
+}
+
+fn pool(name: &str, capacity: CapacityType, fair_share: bool, mode: PoolMode, nodes: u32) -> Pool {
     let tiers = ["critical", "experimental", "preemptible"];
     let queue = |tier: &str| format!("osprey-{name}-{tier}");
     Pool {
         name: name.into(),
-        mode: PoolMode::Direct,
+        mode,
         capacity,
         gpus_per_node: 8,
-        nodes_max: Some(16),
+        nodes_max: Some(nodes),
         vcpus_per_node: None,
         memory_mib_per_node: None,
         queues: tiers.iter().map(|tier| ((*tier).into(), queue(tier).as_str().into())).collect(),

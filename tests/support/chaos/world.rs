@@ -13,11 +13,13 @@ use super::detail;
 use super::faults::Faults;
 use super::journal::Journal;
 use super::observer::{Moment, Observer};
+use super::pools::Pools;
 use super::queues::{Queues, Stored};
 use super::random::Random;
 use super::scenario::{Draft, Scenario};
 use super::script::Script;
 use super::store::{Store, key_of};
+use super::wiring::{self, Wired};
 
 /// 2026-11-29T12:00:00Z: a run begins half a day before a midnight, and some a few minutes before it.
 const START_MS: i64 = 1_795_953_600_000;
@@ -138,6 +140,10 @@ pub struct World {
     pub scripts: Vec<Script>,
     /// What was seen of the table.
     pub observer: Observer,
+    /// What was seen of the rows of pools.
+    pub pools: Pools,
+    /// The pools, and how they are set up.
+    pub wired: Wired,
     /// The account.
     pub journal: Journal,
     /// Chance.
@@ -150,6 +156,8 @@ pub struct World {
     pub crashed: bool,
     /// The planted breakage.
     pub breakage: Option<Breakage>,
+    /// Whether somebody tells which invocation goes on.
+    pub is_staged: bool,
     /// The policy in force.
     pub policy: usize,
     /// The policies that came into force, and when.
@@ -191,12 +199,15 @@ impl World {
             sent: Vec::new(),
             scripts,
             observer: Observer::default(),
+            pools: Pools::default(),
+            wired: wiring::wired(seed),
             journal: Journal::new(with_story),
             streams,
             skews: Vec::new(),
             begun: Vec::new(),
             crashed: false,
             breakage,
+            is_staged: false,
             policy: 0,
             policies: vec![(start, 0)],
             unsent: 0,
@@ -309,6 +320,8 @@ impl World {
     }
 
     fn observed(&mut self, writes: &[Write]) {
+        let broken = self.pools.see(writes);
+        self.observer.violation = self.observer.violation.take().or(broken);
         for moment in self.observer.see(writes, self.now) {
             if let Moment::Job(job, state) = &moment {
                 self.tell(|| format!("  job {job} is {state}"));

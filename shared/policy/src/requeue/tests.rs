@@ -1,5 +1,5 @@
 use osprey_model::id::{JobId, MessageId};
-use osprey_model::job::{JobState, Run, Stop};
+use osprey_model::job::{JobState, Needs, Run, Stop};
 use osprey_model::request::EvaluateOnExit;
 
 use super::*;
@@ -21,11 +21,13 @@ fn running() -> Job {
         gpus: 8,
         created_at: 0,
         updated_at: 0,
+        needs: Needs::default(),
+        scheduled: false,
         not_before: 0,
         counts: Counts::default(),
         budget: Budget::default(),
         claim: None,
-        run: Some(Run { id: "b-1".into(), queue: "q".into(), submitted_at: 0, started_at: Some(0) }),
+        run: Some(Run { id: "b-1".into(), queue: "q".into(), submitted_at: 0, started_at: Some(0), node: None }),
         stop: None,
         memory_mib: None,
         avoid_spot: false,

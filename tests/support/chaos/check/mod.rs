@@ -1,6 +1,7 @@
 //! What must hold when a run is over. Written without the code under test: items are read as plain JSON, and what is
 //! true is known from the scripts and from Batch's own log.
 
+pub mod capacity;
 pub mod counters;
 #[cfg(test)]
 mod forged;
@@ -28,6 +29,7 @@ pub fn all(finished: &Finished) -> Result<(), String> {
     let table = Table::read(&world.store)?;
     messages::check(world, &table)?;
     runs::check(world, &table)?;
+    capacity::check(world, &table)?;
     order::check(world)?;
     counters::check(world, &table)?;
     lineage::check(world, &table)?;

@@ -117,7 +117,8 @@ fn overlap(a: &BatchJob, b: &BatchJob) -> bool {
     a.created_at < end(b) && b.created_at < end(a)
 }
 
-fn excused(job: &BatchJob) -> bool {
+/// Whether a second Batch job beside this one is excused: a list hid it, or its request acted, beyond what AWS promises.
+pub fn excused(job: &BatchJob) -> bool {
     let hidden = job.hidden_at.iter().any(|at| at - job.created_at > LIST_LAG_BOUND_MS);
     hidden || job.created_at - job.signed_at > ACT_BOUND_MS
 }

@@ -12,6 +12,7 @@ use crate::chaos::faults::Faults;
 use crate::chaos::ports::enter;
 use crate::chaos::scenario::{Draft, Truth};
 use crate::chaos::script::{Outcome, Script, Step};
+use crate::chaos::wiring;
 use crate::chaos::world::Happening;
 
 /// The world, and the invocations in it.
@@ -31,6 +32,8 @@ impl Default for Stage {
         {
             let mut world = enter(&run.world);
             world.clear();
+            world.is_staged = true;
+            world.wired = wiring::direct();
             // Every call is an await point before and after its effect.
             world.faults = Faults { at_once: 0, scatter_ms_max: 0, ..Faults::none() };
             world.scripts = vec![Script { steps: Vec::new(), refused_by_batch: false }];

@@ -1,0 +1,183 @@
+//! Why a job is where it is: what its record says, and for one that stands in its pool's line the decision that a cycle
+//! would make now.
+
+use osprey_model::id::JobId;
+use osprey_model::job::{Job, JobState};
+use osprey_pipeline::context::Context;
+use osprey_pipeline::dependents::{self, On};
+use osprey_pipeline::start;
+use osprey_schedule::why::{self, Fate, Look};
+use serde_json::{Map, Value, json};
+
+use super::Joined;
+use crate::error::{CliError, ErrorCode};
+use crate::render::time;
+use crate::render::why::{Answer, Reason};
+
+impl Joined {
+    /// Why a job is where it is now.
+    ///
+    /// # Errors
+    /// When the state can't be read, or the job has gone.
+    pub fn why(&self, id: JobId) -> Result<Answer, CliError> {
+        let gone = || CliError::new(ErrorCode::UnknownJob, format!("there is no job `{id}`"));
+        let job = self.job(id)?.ok_or_else(gone)?;
+        let (policy, pools, settings) = self.deciding(None)?;
+        let context = Context { policy: &policy, pools: &pools, settings: &settings };
+        match job.state {
+            JobState::Queued if start::is_for_a_cycle(&context, &job) => self.in_line(&context, &job),
+            JobState::Waiting => self.waiting(&job),
+            _ => Ok(of_record(&job, self.now_ms())),
+        }
+    }
+
+    /// A job that stands in line.
+    fn in_line(&self, context: &Context<'_>, job: &Job) -> Result<Answer, CliError> {
+        let Some(pool) = context.pool(&job.pool) else { return Ok(of_record(job, self.now_ms())) };
+        let look = self.run(why::look(context, &self.home, pool))?;
+        Ok(decided(job, &look))
+    }
+
+    /// A job that waits for others.
+    fn waiting(&self, job: &Job) -> Result<Answer, CliError> {
+        let dependencies = self.run(dependents::dependencies(&self.home, job.id))?;
+        let mut on = Vec::new();
+        for dependency in &dependencies {
+            let known = match &dependency.on {
+                On::Job(id) => self.job(*id)?,
+                On::Unknown => JobId::parse(&dependency.given).map(|id| self.job(id)).transpose()?.flatten(),
+                On::Batch(_) => None,
+            };
+            let state = known.map_or("unknown", |job| job.state.as_str());
+            if state != JobState::Succeeded.as_str() {
+                on.push(json!({ "job": dependency.given, "state": state }));
+            }
+        }
+        let sentence = match on.as_slice() {
+            [one] => format!("it waits for job {}, which is {}", text(one, "job"), text(one, "state")),
+            several => format!("it waits for {} jobs that have not succeeded", several.len()),
+        };
+        Ok(answer(job, "WaitsForJobs", sentence, json!({ "depends_on": on })))
+    }
+}
+
+fn text<'v>(value: &'v Value, member: &str) -> &'v str {
+    value.get(member).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn answer(job: &Job, code: &str, sentence: String, evidence: Value) -> Answer {
+    let evidence = if let Value::Object(members) = evidence { members } else { Map::new() };
+    Answer {
+        job: job.id.to_string(),
+        name: job.name.clone(),
+        state: job.state.as_str().to_owned(),
+        priority: job.priority,
+        tier: job.tier.clone(),
+        pool: job.pool.clone(),
+        reason: Reason { code: code.to_owned(), sentence },
+        evidence,
+        changes: Vec::new(),
+        eta_seconds: None,
+        ahead: None,
+    }
+}
+
+/// What the decision says.
+fn decided(job: &Job, look: &Look) -> Answer {
+    let told = match look.fate(job.id) {
+        Fate::Starts => answer(job, "Starts", "the next cycle of its pool starts it".to_owned(), json!({})),
+        Fate::FarBehind { window } => {
+            let sentence = format!("at least {window} jobs of its tier are before it, and a cycle looks no further");
+            answer(job, "FarBehind", sentence, json!({ "window": window }))
+        }
+        Fate::Waits(reason) => {
+            let mut evidence = serde_json::to_value(reason).unwrap_or_default();
+            if let Value::Object(members) = &mut evidence {
+                members.remove("code");
+            }
+            answer(job, reason.code(), reason.to_string(), evidence)
+        }
+    };
+    let reserved = look.plan.reservations.iter().find(|reservation| reservation.job == job.id);
+    let mut told = Answer { ahead: look.ahead(job.id), ..told };
+    if let Some(reservation) = reserved {
+        told.evidence.insert("reserved_at_ms".to_owned(), json!(reservation.at_ms));
+    }
+    told.evidence.insert("line".to_owned(), json!(look.loaded.line.len()));
+    told
+}
+
+/// What the record alone says.
+fn of_record(job: &Job, now_ms: i64) -> Answer {
+    match job.state {
+        JobState::Held => {
+            let sentence = format!("a person holds it; `osprey release {}` lets it go", job.id);
+            answer(job, "Held", sentence, json!({}))
+        }
+        JobState::Queued if job.not_before > now_ms => {
+            let sentence = format!("it backs off until {}", time::rfc3339(job.not_before));
+            answer(job, "NotYet", sentence, json!({ "until_ms": job.not_before }))
+        }
+        JobState::Queued => {
+            answer(job, "AboutToStart", "its pool hands it to Batch as soon as it is looked at".to_owned(), json!({}))
+        }
+        JobState::Claimed => {
+            let at = job.claim_at().unwrap_or(job.updated_at);
+            let sentence = format!("it was claimed at {}, and is being submitted", time::rfc3339(at));
+            answer(job, "Claimed", sentence, json!({ "claimed_at_ms": at }))
+        }
+        JobState::Submitted => in_batch(job),
+        JobState::Running => {
+            let since = job.run.as_ref().and_then(|run| run.started_at).unwrap_or(job.updated_at);
+            answer(job, "Running", format!("it runs since {}", time::rfc3339(since)), json!({ "started_at_ms": since }))
+        }
+        JobState::Waiting => answer(job, "WaitsForJobs", "it waits for other jobs".to_owned(), json!({})),
+        JobState::Succeeded => answer(job, "Succeeded", "it has succeeded".to_owned(), json!({})),
+        JobState::Failed | JobState::Refused | JobState::Dead => ended(job),
+    }
+}
+
+fn in_batch(job: &Job) -> Answer {
+    let run = job.run.as_ref();
+    let (queue, id) = run.map(|run| (run.queue.as_str(), run.id.as_str())).unwrap_or_default();
+    let sentence = format!("Batch has it as {id} in queue `{queue}`, and has not started it yet");
+    answer(job, "InBatch", sentence, json!({ "batch_job_id": id, "queue": queue }))
+}
+
+fn ended(job: &Job) -> Answer {
+    let Some(end) = &job.end else {
+        return answer(job, "Unexplained", format!("it is {}, and nobody recorded why", job.state.as_str()), json!({}));
+    };
+    answer(job, &end.code.to_string(), format!("it is {}: {}", job.state.as_str(), end.message), json!({}))
+}
+
+#[cfg(test)]
+mod tests {
+    /// Codes of jobs that no decision is made about, or that nothing is said against. `docs/REASONS.md` explains each.
+    pub const CODES: [&str; 10] = [
+        "Starts",
+        "FarBehind",
+        "WaitsForJobs",
+        "Held",
+        "AboutToStart",
+        "Claimed",
+        "InBatch",
+        "Running",
+        "Succeeded",
+        "Unexplained",
+    ];
+
+    #[test]
+    fn the_codes_are_those_that_are_given() {
+        let source = include_str!("why.rs").split_once("#[cfg(test)]").map_or("", |(code, _)| code);
+        let mut given: Vec<&str> =
+            source.split("answer(job, \"").skip(1).filter_map(|rest| Some(rest.split_once('"')?.0)).collect();
+        // A decision about a job in line says the same of one that backs off.
+        given.retain(|code| *code != "NotYet");
+        given.sort_unstable();
+        given.dedup();
+        let mut codes = CODES;
+        codes.sort_unstable();
+        assert_eq!(given, codes);
+    }
+}

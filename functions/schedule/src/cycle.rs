@@ -1,0 +1,128 @@
+//! One cycle of one pool.
+//!
+//! 1. Whoever plans next must have seen this: the pool's plan is read first.
+//! 2. The pool is read: the front of its line, what is held, what its nodes have.
+//! 3. The decision, which is pure.
+//! 4. The plan becomes the pool's, unless somebody planned or claimed since the first step.
+//! 5. What starts is claimed and submitted, each claim under the plan's guard.
+
+use osprey_model::pool::{Pool, PoolMode};
+use osprey_pipeline::context::Context;
+use osprey_pipeline::dispatch;
+use osprey_pipeline::failure::Failure;
+use osprey_pipeline::guard::Guard;
+use osprey_pipeline::line;
+use osprey_scheduler::snapshot::Node;
+use osprey_scheduler::{Plan, Snapshot, decide};
+
+use crate::act::{self, Acted};
+use crate::load::{self, Loaded};
+use crate::{Ports, rules, snapshot};
+
+/// How a cycle ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// There is nothing more to do now.
+    Done,
+    /// There is more to do, after so many seconds.
+    Again {
+        /// The seconds.
+        delay_seconds: u32,
+    },
+    /// Somebody else planned for the pool, or claimed of it, after this cycle had looked at it.
+    Superseded,
+}
+
+/// Runs a cycle; `before` is the pool's plan as it was read for it.
+///
+/// # Errors
+/// When the store or Batch fails; the wake-up comes again.
+pub async fn run<P: Ports>(ctx: &Context<'_>, ports: &P, pool: &Pool, before: Guard) -> Result<End, Failure> {
+    let looked_at = ports.now().as_millisecond();
+    if pool.mode != PoolMode::Held {
+        return drain(ctx, ports, pool, before, looked_at).await;
+    }
+    let loaded = load::load(ports, pool).await?;
+    let rules = rules::of(ctx.policy, pool);
+    let snapshot = snapshot::of(pool, &loaded, &rules, looked_at);
+    let plan = decide(&snapshot, &rules, looked_at);
+    let Some(guard) = before.commit(ports, looked_at).await? else { return Ok(End::Superseded) };
+    tell(pool, &loaded, &snapshot, &plan);
+    let acted = act::act(ctx, ports, guard, &plan).await?;
+    measure(ports, pool, &snapshot, looked_at);
+    Ok(end(&acted))
+}
+
+fn end(acted: &Acted) -> End {
+    match acted.again_after_seconds {
+        Some(delay_seconds) => End::Again { delay_seconds },
+        None => End::Done,
+    }
+}
+
+/// Jobs that are let go at once from the line of a pool that holds no jobs any more.
+const DRAINED_MAX: usize = 100;
+
+/// The line of a pool that holds no jobs: nobody waits there for a plan.
+async fn drain<P: Ports>(
+    ctx: &Context<'_>,
+    ports: &P,
+    pool: &Pool,
+    before: Guard,
+    looked_at: i64,
+) -> Result<End, Failure> {
+    let (line, is_cut) = line::front(ports, &pool.name, DRAINED_MAX).await?;
+    if line.is_empty() || before.commit(ports, looked_at).await?.is_none() {
+        return Ok(End::Done);
+    }
+    let rest = line.len() > DRAINED_MAX || is_cut;
+    let mut failed = None;
+    for job in line.iter().take(DRAINED_MAX) {
+        if let Err(failure) = dispatch::dispatch(ctx, ports, job.job).await {
+            tracing::warn!(job_id = %job.job, error = failure.story(), "a job could not leave the line.");
+            failed = failed.or(Some(failure));
+        }
+    }
+    if let Some(failure) = failed {
+        return Err(failure);
+    }
+    Ok(if rest { End::Again { delay_seconds: 0 } } else { End::Done })
+}
+
+fn tell(pool: &Pool, loaded: &Loaded, snapshot: &Snapshot, plan: &Plan) {
+    tracing::info!(
+        pool = %pool.name,
+        waiting = loaded.line.len(),
+        held = loaded.holds.len(),
+        gpus = snapshot.gpus(),
+        starts = plan.starts.len(),
+        reserved = plan.reservations.len(),
+        "a plan was made."
+    );
+}
+
+/// The numbers of a cycle.
+fn measure<P: Ports>(ports: &P, pool: &Pool, snapshot: &Snapshot, looked_at: i64) {
+    let took = ports.now().as_millisecond().saturating_sub(looked_at);
+    let pool = pool.name.as_str();
+    tracing::debug!(metric = "CycleMilliseconds", pool, amount = took);
+    tracing::debug!(metric = "FragmentationPercent", pool, amount = fragmentation_percent(snapshot));
+}
+
+/// GPUs that are free on nodes of which a part is taken, in percent of the pool's, at the beginning of a cycle.
+fn fragmentation_percent(snapshot: &Snapshot) -> f64 {
+    let holds = || snapshot.running.iter().flat_map(|running| &running.holds);
+    let stranded = |(number, node): (u32, &Node)| {
+        let ours: u32 = holds().filter(|hold| hold.node == number).map(|hold| hold.gpus).sum();
+        let free = node.gpus.saturating_sub(node.foreign_gpus).saturating_sub(ours);
+        if free < node.gpus { u64::from(free) } else { 0 }
+    };
+    let stranded: u64 = (0_u32..).zip(&snapshot.nodes).map(stranded).sum();
+    let all: u64 = snapshot.nodes.iter().map(|node| u64::from(node.gpus)).sum();
+    percent(stranded, all)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "GPUs of a pool stay far below 2^53")]
+fn percent(part: u64, all: u64) -> f64 {
+    if all == 0 { 0.0 } else { part as f64 * 100.0 / all as f64 }
+}

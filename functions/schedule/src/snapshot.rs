@@ -1,0 +1,150 @@
+//! A pool as it was read, as the snapshot that a decision takes.
+//!
+//! Which node a job lands on is Batch's choice, and an event says it once the job runs. What is taken of a node and
+//! isn't a run that is known to be there is somebody else's, or ours and not heard of yet: it counts as taken either
+//! way, and a dispatch in flight counts besides. That errs to the safe side until the event comes.
+
+use osprey_model::job::Needs;
+use osprey_model::pool::Pool;
+use osprey_pipeline::line::{Holding, InLine};
+use osprey_scheduler::snapshot::{Array, Hold, Landing, Node, NodeState, Queued, Running, Shape, UNCOUNTED};
+use osprey_scheduler::{Rules, Snapshot};
+
+use crate::load::Loaded;
+
+/// How long an environment takes to bring up a node for a runnable job, milliseconds: about four minutes on EC2.
+const START_UP_MS: u64 = 240_000;
+
+/// Makes the snapshot of a pool at a time, milliseconds since 1970.
+#[must_use]
+pub fn of(pool: &Pool, loaded: &Loaded, rules: &Rules, now_ms: i64) -> Snapshot {
+    let mut nodes = Nodes::of(pool, loaded);
+    let mut running: Vec<Running> = loaded.holds.iter().map(|holding| run(holding, rules, now_ms)).collect();
+    // Runs that are known to be on a node come before those that are up somewhere: what is left of the nodes says where.
+    for (holding, run) in loaded.holds.iter().zip(&mut running) {
+        run.holds = nodes.settle(holding, run.shape);
+    }
+    let mut coming = Vec::new();
+    for (holding, run) in loaded.holds.iter().zip(&mut running) {
+        if run.holds.is_empty() && holding.started_at.is_some() {
+            coming.extend(nodes.find(run));
+        }
+    }
+    running.extend(coming);
+    let queued = loaded.line.iter().map(|job| queued(job, rules)).collect();
+    Snapshot { nodes: nodes.into_nodes(), running, queued, landing: Landing::Anywhere, ..Snapshot::default() }
+}
+
+/// What one child of an array needs of one node, or the job itself.
+fn shape(gpus: u32, needs: &Needs) -> Shape {
+    let (nodes, children) = (needs.nodes.max(1), needs.children.max(1));
+    let parts = nodes.saturating_mul(children);
+    Shape { nodes, gpus: gpus.div_ceil(parts), vcpus: needs.vcpus.div_ceil(parts) }
+}
+
+fn run(holding: &Holding, rules: &Rules, now_ms: i64) -> Running {
+    let started_ms = holding.started_at.unwrap_or(now_ms);
+    let expected = expected_ms(&holding.needs);
+    Running {
+        children: holding.needs.children.max(1),
+        started_ms,
+        expected_end_ms: expected.map(|ms| started_ms.saturating_add_unsigned(ms)),
+        priority: holding.priority,
+        tier: rules.tier(&holding.tier),
+        ..Running::new(holding.job, shape(holding.gpus, &holding.needs))
+    }
+}
+
+fn queued(job: &InLine, rules: &Rules) -> Queued {
+    let array = (job.needs.children > 1).then_some(Array { waiting: job.needs.children, singly: false });
+    Queued {
+        priority: job.priority,
+        tier: rules.tier(&job.tier),
+        enqueued_ms: job.enqueued_at,
+        not_before_ms: job.not_before,
+        array,
+        expected_ms: expected_ms(&job.needs),
+        ..Queued::new(job.job, shape(job.gpus, &job.needs))
+    }
+}
+
+/// How long a run is thought to take: what its user expects, else the longest that it may.
+fn expected_ms(needs: &Needs) -> Option<u64> {
+    let seconds = [needs.expected_seconds, needs.longest_seconds].into_iter().find(|seconds| *seconds > 0);
+    seconds.map(|seconds| seconds.saturating_mul(1_000))
+}
+
+/// The nodes of a pool, and what of them nobody has been named for yet.
+struct Nodes<'a> {
+    ids: Vec<&'a str>,
+    nodes: Vec<Node>,
+}
+
+impl<'a> Nodes<'a> {
+    fn of(pool: &Pool, loaded: &'a Loaded) -> Self {
+        let mut all = Self { ids: Vec::new(), nodes: Vec::new() };
+        for node in &loaded.capacity.nodes {
+            let vcpus = node.vcpus.unwrap_or(UNCOUNTED);
+            all.ids.push(&node.id);
+            all.nodes.push(Node {
+                vcpus,
+                foreign_gpus: node.gpus_used.min(node.gpus),
+                foreign_vcpus: if vcpus == UNCOUNTED { 0 } else { node.vcpus_used.min(vcpus) },
+                ..Node::new(node.gpus)
+            });
+        }
+        // An environment grows for jobs that are runnable.
+        let vcpus = pool.vcpus_per_node.filter(|_| loaded.capacity.nodes.iter().any(|node| node.vcpus.is_some()));
+        for _ in 0..loaded.capacity.obtainable {
+            all.ids.push("");
+            all.nodes.push(Node {
+                vcpus: vcpus.unwrap_or(UNCOUNTED),
+                state: NodeState::Absent { start_up_ms: START_UP_MS },
+                ..Node::new(pool.gpus_per_node)
+            });
+        }
+        all
+    }
+
+    /// A run on the node that it is known to be on; nothing where that isn't known.
+    fn settle(&mut self, holding: &Holding, shape: Shape) -> Vec<Hold> {
+        let on = holding.node.as_deref().and_then(|node| self.ids.iter().position(|id| *id == node));
+        on.and_then(|number| self.name(number, shape)).into_iter().collect()
+    }
+
+    /// Says whose so much of a node is. A run that has just begun or ended holds more than is seen of it.
+    fn name(&mut self, number: usize, shape: Shape) -> Option<Hold> {
+        let node = self.nodes.get_mut(number)?;
+        node.foreign_gpus = node.foreign_gpus.saturating_sub(shape.gpus);
+        node.foreign_vcpus = node.foreign_vcpus.saturating_sub(shape.vcpus);
+        Some(Hold { node: u32::try_from(number).ok()?, gpus: shape.gpus, vcpus: shape.vcpus })
+    }
+
+    /// Puts a run that is up, nobody knows where, on nodes where something of its size is that nobody was named for. One
+    /// of which too little is found is as good as in flight; of an array the children that aren't found are, which is
+    /// what this returns. Where others' work is of the same size it may be taken for ours: a start too many then waits
+    /// in Batch for a while.
+    fn find(&mut self, run: &mut Running) -> Option<Running> {
+        let parts = run.shape.nodes.saturating_mul(run.children);
+        let mut left: Vec<u32> = self.nodes.iter().map(|node| node.foreign_gpus).collect();
+        let mut places = Vec::new();
+        while run.shape.gpus > 0 && places.len() < usize::try_from(parts).unwrap_or(usize::MAX) {
+            let fitting = left.iter_mut().enumerate().filter(|(_, gpus)| **gpus >= run.shape.gpus);
+            let Some((number, gpus)) = fitting.min_by_key(|(_, gpus)| **gpus) else { break };
+            *gpus -= run.shape.gpus;
+            places.push(number);
+        }
+        let found = u32::try_from(places.len()).unwrap_or(u32::MAX);
+        if found == 0 || (found < parts && run.shape.nodes > 1) {
+            return None;
+        }
+        run.holds = places.into_iter().filter_map(|number| self.name(number, run.shape)).collect();
+        let rest = Running { children: parts - found, holds: Vec::new(), ..run.clone() };
+        run.children = if run.shape.nodes > 1 { run.children } else { found };
+        (rest.children > 0 && run.shape.nodes == 1).then_some(rest)
+    }
+
+    fn into_nodes(self) -> Vec<Node> {
+        self.nodes
+    }
+}

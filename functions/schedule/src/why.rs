@@ -1,0 +1,75 @@
+//! Why a job waits: the decision that a cycle would make now, asked about one job and acted on by nobody.
+
+use osprey_model::id::JobId;
+use osprey_model::pool::Pool;
+use osprey_pipeline::context::Context;
+use osprey_pipeline::failure::Failure;
+use osprey_ports::{Clock, ObserveCapacity, QueryItems};
+use osprey_scheduler::{Plan, Rules, Snapshot, WaitReason, decide};
+
+use crate::load::{self, Loaded, WINDOW};
+use crate::{rules, snapshot};
+
+/// A pool's decision as it would be now.
+#[derive(Clone, Debug)]
+pub struct Look {
+    /// What was read.
+    pub loaded: Loaded,
+    /// What was decided on.
+    pub snapshot: Snapshot,
+    /// By which rules.
+    pub rules: Rules,
+    /// What a cycle would do.
+    pub plan: Plan,
+    /// When, milliseconds since 1970.
+    pub now_ms: i64,
+}
+
+/// What a cycle would do with a job in line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// The next cycle starts it.
+    Starts,
+    /// It waits.
+    Waits(WaitReason),
+    /// So many of its tier are before it, and a cycle looks no further.
+    FarBehind {
+        /// How many a cycle looks at.
+        window: usize,
+    },
+}
+
+/// Decides about a pool as a cycle would now.
+///
+/// # Errors
+/// When the store or Batch fails.
+pub async fn look<P>(ctx: &Context<'_>, ports: &P, pool: &Pool) -> Result<Look, Failure>
+where
+    P: QueryItems + ObserveCapacity + Clock + Sync,
+{
+    let now_ms = ports.now().as_millisecond();
+    let loaded = load::load(ports, pool).await?;
+    let rules = rules::of(ctx.policy, pool);
+    let snapshot = snapshot::of(pool, &loaded, &rules, now_ms);
+    let plan = decide(&snapshot, &rules, now_ms);
+    Ok(Look { loaded, snapshot, rules, plan, now_ms })
+}
+
+impl Look {
+    /// What becomes of a job that stands in line.
+    #[must_use]
+    pub fn fate(&self, job: JobId) -> Fate {
+        if self.plan.starts.iter().any(|start| start.job == job) {
+            return Fate::Starts;
+        }
+        let waiting = self.plan.waiting.iter().find(|waiting| waiting.job == job);
+        waiting.map_or(Fate::FarBehind { window: WINDOW }, |waiting| Fate::Waits(waiting.reason))
+    }
+
+    /// Jobs of the line that come before this one, in the order of the decision; `None` for one that isn't there.
+    #[must_use]
+    pub fn ahead(&self, job: JobId) -> Option<usize> {
+        let mut ordered = osprey_scheduler::order::ordered(&self.snapshot.queued, &self.rules, self.now_ms).into_iter();
+        ordered.position(|queued| queued.job == job)
+    }
+}

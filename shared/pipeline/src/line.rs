@@ -1,0 +1,324 @@
+//! The line of a pool, and what is held of it: rows beside the job records, so that a scheduling cycle reads a pool
+//! without reading every job.
+//!
+//! A job that a cycle starts ([`Job::scheduled`]) has one row at most: a place in the line while it is queued, a hold
+//! from its claim to its end. Both are functions of the job record alone, and [`crate::repository`] writes them in the
+//! transaction that writes the record, so they can't drift apart from it.
+//!
+//! The sort key of a place doesn't change with time, so the top of each tier is one range of the base table, read
+//! consistently: rows say all that a decision needs.
+
+use osprey_model::id::{BatchJobId, JobId, PolicyRevision, PoolName, TierName};
+use osprey_model::job::{Job, JobState, Needs};
+use osprey_ports::{Expect, Item, Key, QueryItems, SortQuery, Write};
+use serde::{Deserialize, Serialize};
+
+use crate::failure::Failure;
+use crate::{key, repository};
+
+/// A job in the line of its pool. Times are milliseconds since 1970.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct InLine {
+    /// The job.
+    pub job: JobId,
+    /// Its tier.
+    pub tier: TierName,
+    /// The priority derived.
+    pub priority: u32,
+    /// When it was recorded; a requeue doesn't change it.
+    pub enqueued_at: i64,
+    /// Not to be started before.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub not_before: i64,
+    /// GPUs: those of one child × children for an array.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub gpus: u32,
+    /// What else it needs.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub needs: Needs,
+    /// Its team.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub team: Option<String>,
+    /// The policy revision that its number was derived by.
+    pub policy: PolicyRevision,
+}
+
+/// A job that holds capacity of its pool. Times are milliseconds since 1970.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Holding {
+    /// The job.
+    pub job: JobId,
+    /// Its tier.
+    pub tier: TierName,
+    /// Its priority.
+    pub priority: u32,
+    /// GPUs: those of one child × children for an array.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub gpus: u32,
+    /// What else it needs.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub needs: Needs,
+    /// Its team.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub team: Option<String>,
+    /// When it was claimed, or Batch had it.
+    pub since: i64,
+    /// When it started to run; `None` while it is on its way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<i64>,
+    /// The node that it runs on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
+    /// Its Batch job.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub batch_job_id: Option<BatchJobId>,
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+/// The row of a job; `None` for one that no cycle starts, or that is neither queued nor dispatched.
+#[must_use]
+pub fn row(job: &Job) -> Option<Item> {
+    if !job.scheduled {
+        None
+    } else if job.state == JobState::Queued {
+        Some(Item::new(place(job), repository::json(&in_line(job))))
+    } else if job.state.is_dispatched() {
+        Some(Item::new(key::hold(&job.pool, job.id), repository::json(&holding(job))))
+    } else {
+        None
+    }
+}
+
+/// The writes that move a job's row along with its record.
+#[must_use]
+pub fn writes(before: Option<&Job>, after: &Job) -> Vec<Write> {
+    let (old, new) = (before.and_then(row), row(after));
+    let same_key = |a: &Item, b: &Item| a.key == b.key;
+    let mut writes = Vec::new();
+    if let Some(old) = &old
+        && !new.as_ref().is_some_and(|new| same_key(old, new))
+    {
+        writes.push(Write::Delete { key: old.key.clone(), expect: Expect::Any });
+    }
+    if let Some(new) = new
+        && old.is_none_or(|old| old != new)
+    {
+        writes.push(Write::Put { item: new, expect: Expect::Any });
+    }
+    writes
+}
+
+/// The place of a job in its pool's line: tier by tier, the highest priority first, then who came first.
+fn place(job: &Job) -> Key {
+    let behind = 9999_u32.saturating_sub(job.priority);
+    let sort = format!("{}#{behind:04}#{}#{}", job.tier, key::sortable(job.created_at), job.id);
+    Key::new(key::line_partition(&job.pool), sort)
+}
+
+fn in_line(job: &Job) -> InLine {
+    InLine {
+        job: job.id,
+        tier: job.tier.clone(),
+        priority: job.priority,
+        enqueued_at: job.created_at,
+        not_before: job.not_before,
+        gpus: job.gpus,
+        needs: job.needs,
+        team: job.team.clone(),
+        policy: job.policy.clone(),
+    }
+}
+
+fn holding(job: &Job) -> Holding {
+    let run = job.run.as_ref();
+    Holding {
+        job: job.id,
+        tier: job.tier.clone(),
+        priority: job.priority,
+        gpus: job.gpus,
+        needs: job.needs,
+        team: job.team.clone(),
+        since: job.claim_at().or(run.map(|run| run.submitted_at)).unwrap_or(job.updated_at),
+        started_at: run.and_then(|run| run.started_at),
+        node: run.and_then(|run| run.node.clone()),
+        batch_job_id: run.map(|run| run.id.clone()),
+    }
+}
+
+/// The front of a pool's line: the first `window` jobs of each tier, and whether some tier has more. Two requests a
+/// tier at most, however long the line is.
+///
+/// # Errors
+/// When the store fails.
+pub async fn front<P>(ports: &P, pool: &PoolName, window: usize) -> Result<(Vec<InLine>, bool), Failure>
+where
+    P: QueryItems + Sync,
+{
+    let (mut jobs, mut cut, mut after): (Vec<InLine>, bool, Option<String>) = (Vec::new(), false, None);
+    loop {
+        let page = page(ports, pool, "", after.take(), window).await?;
+        let Some(last) = page.items.last() else { return Ok((jobs, cut)) };
+        let tier = last.key.sort.split('#').next().unwrap_or_default().to_owned();
+        for item in &page.items {
+            jobs.push(repository::read(item)?);
+        }
+        if !page.more {
+            return Ok((jobs, cut));
+        }
+        // The page ends within this tier: the rest of its window, and then the tiers behind it.
+        let prefix = format!("{tier}#");
+        let seen = page.items.iter().filter(|item| item.key.sort.starts_with(&prefix)).count();
+        let missing = window.saturating_sub(seen);
+        if missing > 0 {
+            let rest = self::page(ports, pool, &prefix, Some(last.key.sort.clone()), missing).await?;
+            cut |= rest.more;
+            for item in &rest.items {
+                jobs.push(repository::read(item)?);
+            }
+        } else {
+            cut = true;
+        }
+        // `~` sorts behind everything that follows a tier's name and the sign behind it.
+        after = Some(format!("{prefix}~"));
+    }
+}
+
+async fn page<P: QueryItems + Sync>(
+    ports: &P,
+    pool: &PoolName,
+    prefix: &str,
+    after: Option<String>,
+    limit: usize,
+) -> Result<osprey_ports::Page, Failure> {
+    let partition = key::line_partition(pool);
+    Ok(ports.query_items(&SortQuery { partition, prefix: prefix.to_owned(), after, limit }).await?)
+}
+
+/// The first in a pool's line; `None` when nobody stands there.
+///
+/// # Errors
+/// When the store fails.
+pub async fn first<P: QueryItems + Sync>(ports: &P, pool: &PoolName) -> Result<Option<InLine>, Failure> {
+    page(ports, pool, "", None, 1).await?.items.first().map(repository::read).transpose()
+}
+
+/// Everything that is held of a pool.
+///
+/// # Errors
+/// When the store fails.
+pub async fn holds<P: QueryItems + Sync>(ports: &P, pool: &PoolName) -> Result<Vec<Holding>, Failure> {
+    let items = repository::all(ports, key::pool_partition(pool), key::HOLD).await?;
+    items.iter().map(repository::read).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use osprey_model::id::MessageId;
+    use osprey_model::job::{Budget, Claim, Counts, Run};
+
+    use super::*;
+
+    fn job() -> Job {
+        let message = MessageId::new("m-1");
+        Job {
+            id: JobId::of_message(&message),
+            message,
+            payload: "0".repeat(16),
+            name: "train".to_owned(),
+            state: JobState::Queued,
+            attempt: 0,
+            tier: "production".into(),
+            priority: 950,
+            pool: "main".into(),
+            policy: "0123456789ab".into(),
+            team: Some("search".to_owned()),
+            gpus: 8,
+            needs: Needs { expected_seconds: 3_600, ..Needs::default() },
+            scheduled: true,
+            created_at: 1_000,
+            updated_at: 2_000,
+            not_before: 0,
+            counts: Counts::default(),
+            budget: Budget::default(),
+            claim: None,
+            run: None,
+            stop: None,
+            memory_mib: None,
+            avoid_spot: false,
+            depth: 0,
+            depends: false,
+            fallback: false,
+            last_end: None,
+            end: None,
+        }
+    }
+
+    fn claimed() -> Job {
+        let claim = Claim { at: 3_000, queue: "q".into(), empty_lists: 0 };
+        Job { state: JobState::Claimed, attempt: 1, claim: Some(claim), ..job() }
+    }
+
+    fn running() -> Job {
+        let run = Run {
+            id: "b-1".into(),
+            queue: "q".into(),
+            submitted_at: 3_100,
+            started_at: Some(4_000),
+            node: Some("n-1".to_owned()),
+        };
+        Job { state: JobState::Running, attempt: 1, run: Some(run), ..job() }
+    }
+
+    fn keys(writes: &[Write]) -> Vec<(&'static str, String)> {
+        let of = |write: &Write| match write {
+            Write::Put { item, .. } => ("put", item.key.partition.clone()),
+            Write::Delete { key, .. } => ("delete", key.partition.clone()),
+            _ => ("other", String::new()),
+        };
+        writes.iter().map(of).collect()
+    }
+
+    #[test]
+    fn a_row_follows_its_job_from_the_line_to_a_holding_to_nothing() {
+        let (line, pool) = ("LINE#main".to_owned(), "POOL#main".to_owned());
+        let done = Job { state: JobState::Succeeded, scheduled: false, ..job() };
+        for (before, after, want) in [
+            (None, job(), vec![("put", line.clone())]),
+            (Some(job()), job(), vec![]),
+            (Some(job()), claimed(), vec![("delete", line.clone()), ("put", pool.clone())]),
+            (Some(claimed()), running(), vec![("put", pool.clone())]),
+            (Some(running()), running(), vec![]),
+            (Some(running()), done, vec![("delete", pool.clone())]),
+            (Some(claimed()), job(), vec![("delete", pool), ("put", line.clone())]),
+            (Some(job()), Job { state: JobState::Held, scheduled: false, ..job() }, vec![("delete", line)]),
+        ] {
+            assert_eq!(keys(&writes(before.as_ref(), &after)), want, "{:?} to {:?}", before, after.state);
+        }
+    }
+
+    #[test]
+    fn a_job_that_no_cycle_starts_has_no_row() {
+        for job in [job(), claimed(), running()] {
+            assert_eq!(row(&Job { scheduled: false, ..job }), None);
+        }
+    }
+
+    #[test]
+    fn a_job_that_deserves_another_place_leaves_the_one_that_it_had() {
+        let moved = Job { priority: 900, ..job() };
+        let writes = writes(Some(&job()), &moved);
+        assert_eq!(keys(&writes), [("delete", "LINE#main".to_owned()), ("put", "LINE#main".to_owned())]);
+        assert!(place(&job()).sort < place(&moved).sort);
+    }
+
+    #[test]
+    fn the_most_urgent_is_first_then_who_came_first() {
+        let sort = |priority, created_at| place(&Job { priority, created_at, ..job() }).sort;
+        assert!(sort(9_999, 5_000) < sort(950, 1_000));
+        assert!(sort(950, 1_000) < sort(950, 5_000));
+        assert!(sort(10, 1_000) < sort(9, 1_000));
+    }
+}

@@ -1,0 +1,156 @@
+//! Jobs that a scheduling cycle starts: how they come into their pool's line, and how a cycle's plan starts them.
+//!
+//! A job stands in the line of a pool that holds jobs as soon as its time has come, with a number that was derived
+//! then. A cycle starts it in three steps: [`prepare`] derives it again, [`claim`] claims it together with the plan's
+//! step, and [`send`] calls Batch and records what came of it. Nothing is sent for a plan that was superseded.
+
+use osprey_model::decision::Decision;
+use osprey_model::id::{JobId, PoolName};
+use osprey_model::job::{Job, JobState};
+use osprey_model::pool::PoolMode;
+use osprey_model::request::SubmitJobRequest;
+use osprey_ports::{Clock, SendMessage, StoreError, SubmitCall, SubmitError, Write, WriteItems};
+
+use crate::context::Context;
+use crate::derive::{self, Evaluation};
+use crate::dispatch::{self, Claim, Ports};
+use crate::failure::Failure;
+use crate::record::{self, Record};
+use crate::repository::{self, Change, Loaded};
+use crate::wake;
+
+/// Whether a queued job is for a cycle of its pool to start: it stands in the line of a pool that holds jobs.
+#[must_use]
+pub fn is_for_a_cycle(ctx: &Context<'_>, job: &Job) -> bool {
+    job.scheduled && ctx.pool(&job.pool).is_some_and(|pool| pool.mode == PoolMode::Held)
+}
+
+/// Wakes the pool of a job that stands in its line. One that has stood there very long is noted as looked at.
+pub(crate) async fn look<P>(ctx: &Context<'_>, ports: &P, loaded: &Loaded, now: i64) -> Result<(), Failure>
+where
+    P: WriteItems + SendMessage + Sync,
+{
+    if repository::due_at(&loaded.job, ctx.settings).is_some_and(|at| at <= now) {
+        let job = Job { updated_at: now, ..loaded.job.clone() };
+        match repository::write(ports, ctx.settings, loaded, Change::of(job)).await {
+            Ok(()) | Err(Failure::Store(StoreError::Conflict { .. })) => {}
+            Err(failure) => return Err(failure),
+        }
+    }
+    wake::pool(ports, &loaded.job.pool, 0).await;
+    Ok(())
+}
+
+/// Puts a queued job into the line of the pool that was decided for it.
+pub(crate) async fn stand<P>(ctx: &Context<'_>, ports: &P, loaded: &Loaded, decision: &Decision) -> Result<(), Failure>
+where
+    P: WriteItems + SendMessage + Clock + Sync,
+{
+    let mut job = dispatch::decided(&loaded.job, decision);
+    job.scheduled = true;
+    job.updated_at = ports.now().as_millisecond();
+    match repository::write(ports, ctx.settings, loaded, Change::of(job.clone())).await {
+        Ok(()) => {
+            announce(ctx, ports, &job).await;
+            Ok(())
+        }
+        // Somebody else has it.
+        Err(Failure::Store(StoreError::Conflict { .. })) => Ok(()),
+        Err(failure) => Err(failure),
+    }
+}
+
+/// An urgent job gets a cycle at once; the others wait for freed capacity, or for the rhythm.
+pub(crate) async fn announce<P: SendMessage + Sync>(ctx: &Context<'_>, ports: &P, job: &Job) {
+    if job.priority > ctx.policy.order().dive_above {
+        wake::pool(ports, &job.pool, 0).await;
+    }
+}
+
+/// A job that a plan starts, read and derived again.
+pub struct Prepared {
+    loaded: Loaded,
+    record: Record,
+    request: SubmitJobRequest,
+    evaluation: Evaluation,
+}
+
+/// What came of preparing a start.
+pub enum Preparation {
+    /// It may be claimed.
+    Ready(Box<Prepared>),
+    /// It isn't in the line any more, or isn't due.
+    Gone,
+    /// It deserves another place than it had when the plan was made: it stands there now.
+    Moved(PoolName),
+}
+
+/// Reads a job that a plan starts, and derives it again.
+///
+/// # Errors
+/// When the store or Batch's descriptions fail.
+pub async fn prepare<P: Ports>(ctx: &Context<'_>, ports: &P, id: JobId) -> Result<Preparation, Failure> {
+    let Some(loaded) = repository::load(ports, id).await? else { return Ok(Preparation::Gone) };
+    let job = &loaded.job;
+    if job.state != JobState::Queued || !job.scheduled || job.not_before > ports.now().as_millisecond() {
+        return Ok(Preparation::Gone);
+    }
+    let record = record::of_job(ports, id).await?;
+    let request = dispatch::request_of(&record, id)?;
+    let evaluation = derive::evaluate(ctx, ports, &request, &record.from(), Some(job)).await?;
+    let decision = &evaluation.decision;
+    let stays = decision.pool == job.pool && decision.derivation.tier == job.tier;
+    if ctx.pool(&decision.pool).is_some() && (!stays || decision.derivation.priority < job.priority) {
+        stand(ctx, ports, &loaded, decision).await?;
+        return Ok(Preparation::Moved(decision.pool.clone()));
+    }
+    Ok(Preparation::Ready(Box::new(Prepared { loaded, record, request, evaluation })))
+}
+
+/// A job that was claimed for a plan, and the call that submits it.
+pub struct Ready {
+    claimed: Loaded,
+    call: SubmitCall,
+}
+
+/// What came of claiming a start.
+pub enum Claimed {
+    /// It is this plan's to submit.
+    Ready(Box<Ready>),
+    /// It isn't there to be claimed any more.
+    Gone,
+    /// Another plan is the pool's.
+    Superseded,
+}
+
+/// Claims a job for a plan; `step` is the plan's next step.
+///
+/// # Errors
+/// When the store fails.
+pub async fn claim<P: Ports>(
+    ctx: &Context<'_>,
+    ports: &P,
+    prepared: &Prepared,
+    step: Write,
+) -> Result<Claimed, Failure> {
+    let Prepared { loaded, record, request, evaluation } = prepared;
+    match dispatch::claim(ctx, ports, loaded, record, request, evaluation, Some(step)).await? {
+        Claim::Won(claimed) => {
+            let call = dispatch::call(ctx, ports, &claimed.job, request, evaluation).await?;
+            Ok(Claimed::Ready(Box::new(Ready { claimed: *claimed, call })))
+        }
+        Claim::Lost => Ok(Claimed::Gone),
+        Claim::Superseded => Ok(Claimed::Superseded),
+    }
+}
+
+/// Submits a claimed job once, and records what came of it; `false` when Batch or the account's rate turned it away.
+///
+/// # Errors
+/// When the store fails; the claim is settled later.
+pub async fn send<P: Ports>(ctx: &Context<'_>, ports: &P, ready: &Ready) -> Result<bool, Failure> {
+    let outcome = ports.submit_job(&ready.call).await;
+    let is_taken = !matches!(outcome, Err(SubmitError::Throttled | SubmitError::NotSent(_)));
+    dispatch::settle_outcome(ctx, ports, &ready.claimed, outcome).await?;
+    Ok(is_taken)
+}

@@ -1,0 +1,83 @@
+//! No pool that holds its jobs is given more than it has, by Batch's own log.
+
+use std::collections::BTreeMap;
+
+use osprey_model::pool::Pool;
+
+use super::super::batch::BatchJob;
+use super::super::scenario::Truth;
+use super::super::world::World;
+use super::runs::excused;
+use super::table::Table;
+
+/// Checks every moment at which Batch made a job.
+///
+/// # Errors
+/// The first at which the jobs of a pool needed more GPUs than it had.
+pub fn check(world: &World, table: &Table) -> Result<(), String> {
+    if !world.wired.is_held {
+        return Ok(());
+    }
+    for pool in world.wired.pools.iter() {
+        let total = i64::from(pool.gpus().unwrap_or(0));
+        let is_here = |job: &&BatchJob| job.queue.starts_with(&format!("osprey-{}-", pool.name));
+        // A second Batch job of an attempt that a lag of lists brought about holds what nobody could know of.
+        let is_known = |job: &&BatchJob| table.owners.contains_key(&job.id) && !excused(job);
+        let jobs: Vec<&BatchJob> = world.batch.jobs.iter().filter(is_here).filter(is_known).collect();
+        let mut changes: BTreeMap<i64, i64> = BTreeMap::new();
+        for job in &jobs {
+            let gpus = gpus(world, job).min(fitting(world, pool, job));
+            *changes.entry(job.created_at).or_insert(0) += gpus;
+            if let Some(at) = job.whole.stopped_at {
+                *changes.entry(at).or_insert(0) -= gpus;
+            }
+        }
+        let mut live = 0;
+        for (at, change) in changes {
+            live += change;
+            let others = world.foreign_gpus_at(at);
+            // Others' work and children of an array that nobody has heard of look alike.
+            let is_array_up = jobs.iter().any(|job| !job.children.is_empty() && is_live_at(job, at));
+            if live > total - others && !(others > 0 && is_array_up) {
+                let second = (at - world.start) / 1_000;
+                return Err(format!(
+                    "jobs of pool {} needed {live} GPUs at second {second}, where it had {total} and others held {others}",
+                    pool.name
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn is_live_at(job: &BatchJob, at: i64) -> bool {
+    job.created_at <= at && job.whole.stopped_at.is_none_or(|stopped| stopped > at)
+}
+
+/// GPUs that the children of an array find on an empty pool; the others wait in Batch for the first to end.
+fn fitting(world: &World, pool: &Pool, job: &BatchJob) -> i64 {
+    let node = i64::from(pool.gpus_per_node);
+    if job.children.is_empty() {
+        return i64::MAX;
+    }
+    let each = gpus_of_a_child(world, job).max(1);
+    let on = |free: i64| free / each * each;
+    let first = node - world.foreign_gpus_at(job.created_at);
+    on(first) + on(node) * (i64::from(pool.nodes_max.unwrap_or(0)) - 1)
+}
+
+/// GPUs of a child of an array, or of a job that is none.
+pub fn gpus_of_a_child(world: &World, job: &BatchJob) -> i64 {
+    let children = i64::try_from(job.children.len().max(1)).unwrap_or(1);
+    gpus(world, job) / children
+}
+
+/// GPUs that a Batch job takes: those of all children for an array.
+fn gpus(world: &World, job: &BatchJob) -> i64 {
+    let track = world.observer.jobs.get(&job.owner);
+    let sent = track.and_then(|track| world.sent.iter().find(|sent| sent.id.as_str() == track.message));
+    match sent.map(|sent| &sent.draft.truth) {
+        Some(Truth::Job { gpus, .. }) => *gpus,
+        _ => 0,
+    }
+}
