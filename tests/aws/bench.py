@@ -37,6 +37,9 @@ class Runtime:
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            # An answer leaves in one piece and at once: else what is timed is TCP's patience.
+            disable_nagle_algorithm = True
+            wbufsize = -1
 
             def log_message(self, *_):
                 pass
@@ -50,6 +53,7 @@ class Runtime:
                     self.send_header(name, value)
                 self.end_headers()
                 self.wfile.write(data)
+                self.wfile.flush()
 
             def do_GET(self):
                 event = runtime.events.get()
