@@ -38,7 +38,7 @@ good("GetQueueUrl: the submissions", lambda: sqs.get_queue_url(QueueName="osprey
      lambda r: r["QueueUrl"] == f"{ENDPOINT}/{ACCOUNT}/osprey-submissions")
 bad("GetQueueUrl: an unknown queue", lambda: sqs.get_queue_url(QueueName="none"),
     "AWS.SimpleQueueService.NonExistentQueue", "The specified queue does not exist.", kind=GONE)
-good("ListQueues: by prefix", lambda: sqs.list_queues(QueueNamePrefix="osprey-"), lambda r: len(r["QueueUrls"]) == 6)
+good("ListQueues: by prefix", lambda: sqs.list_queues(QueueNamePrefix="osprey-"), lambda r: len(r["QueueUrls"]) == 8)
 
 
 @check("ListQueues: boto3's paginator sees each once")
