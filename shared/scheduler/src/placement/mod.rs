@@ -1,7 +1,7 @@
 //! Placement: which waiting jobs go to which nodes, so that what starts is worth the most.
 //!
 //! [`Problem`] says what there is, [`Plan`] what was found, [`Problem::objective`] what it is worth. Three ways of
-//! finding one: [`greedy`] walks down the queue once, [`exact`] proves its answer on small problems, and [`osprey`]
+//! finding one: [`greedy`] walks down the queue once, [`mod@exact`] proves its answer on small problems, and [`osprey`]
 //! lets a swarm look around the greedy plan. `docs/osprey.md` says where the swarm comes from and when it helps.
 //!
 //! Slots are GPUs, or vCPUs where nodes have no GPUs.

@@ -1,9 +1,9 @@
 //! Exact plans of small problems: the best there is, with the proof that there is no better one.
 //!
-//! Of a kind the worthiest jobs are placed first ([`super::kinds`]), and nodes that have as much free are alike, so a
-//! plan is known by how each node is filled ([`patterns`]). A bound over all of them ([`bound`]) tells how much less a
+//! Of a kind the worthiest jobs are placed first (`kinds`), and nodes that have as much free are alike, so a
+//! plan is known by how each node is filled (`patterns`). A bound over all of them (`bound`) tells how much less a
 //! way of filling a node is worth than the best one; a better plan than the one at hand can only be made of ways that
-//! lose less than what lies between it and the bound, and these are all tried ([`states`]). Jobs of several nodes are
+//! lose less than what lies between it and the bound, and these are all tried (`states`). Jobs of several nodes are
 //! branched on first: for every number of them that start, the rest is solved.
 
 mod bound;
