@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use osprey_local::{Database, LocalStore, ManualClock, StateDir};
 use osprey_model::definition::JobDefinition;
 use osprey_model::id::{BatchJobId, MessageId};
-use osprey_model::job::{Budget, Counts, Job, JobState, Needs};
+use osprey_model::job::Job;
 use osprey_model::pool::{CapacityType, Pool, PoolMode};
 use osprey_pipeline::context::{Context, Settings};
 use osprey_pipeline::{line, repository, wake};
@@ -144,36 +144,18 @@ fn pool(policy: &Policy) -> Pool {
 
 fn waiting(number: usize, tier: &str) -> Job {
     let message = MessageId::new(format!("{tier}-{number}"));
+    let created_at = i64::try_from(number).unwrap_or(0);
     Job {
-        id: osprey_model::id::JobId::of_message(&message),
-        message,
         payload: "0".repeat(16),
         name: "train".to_owned(),
-        state: JobState::Queued,
-        attempt: 0,
         tier: tier.into(),
         priority: 500,
         pool: "main".into(),
         policy: "0123456789ab".into(),
-        team: None,
         gpus: 8,
-        needs: Needs::default(),
         scheduled: true,
-        created_at: i64::try_from(number).unwrap_or(0),
         updated_at: 0,
-        not_before: 0,
-        counts: Counts::default(),
-        budget: Budget::default(),
-        claim: None,
-        run: None,
-        stop: None,
-        memory_mib: None,
-        avoid_spot: false,
-        depth: 0,
-        depends: false,
-        fallback: false,
-        last_end: None,
-        end: None,
+        ..Job::new(osprey_model::id::JobId::of_message(&message), message, created_at)
     }
 }
 

@@ -1,7 +1,7 @@
 //! A request is recorded: admitted, refused, or known already. One message ends in exactly one of these places.
 
 use osprey_model::id::JobId;
-use osprey_model::job::{Budget, Counts, End, Job, JobState, Needs, STATE_REASON_CHARS_MAX, cut};
+use osprey_model::job::{End, Job, JobState, STATE_REASON_CHARS_MAX, cut};
 use osprey_model::message;
 use osprey_model::pool::PoolMode;
 use osprey_model::reason::{ReasonCode, Refusal};
@@ -156,35 +156,10 @@ fn new_job(
 /// A job of which nothing is known but its message.
 fn blank(now: i64, message: &ReceivedMessage, id: JobId, name: &str, payload: &str) -> Job {
     Job {
-        id,
-        message: message.id.clone(),
         payload: payload.to_owned(),
         name: cut(name, NAME_CHARS_MAX),
         state: JobState::Refused,
-        attempt: 0,
-        tier: "".into(),
-        priority: 0,
-        pool: "".into(),
-        policy: "".into(),
-        team: None,
-        gpus: 0,
-        created_at: now,
-        updated_at: now,
-        needs: Needs::default(),
-        scheduled: false,
-        not_before: 0,
-        counts: Counts::default(),
-        budget: Budget::default(),
-        claim: None,
-        run: None,
-        stop: None,
-        memory_mib: None,
-        avoid_spot: false,
-        depth: 0,
-        depends: false,
-        fallback: false,
-        last_end: None,
-        end: None,
+        ..Job::new(id, message.id.clone(), now)
     }
 }
 

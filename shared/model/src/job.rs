@@ -374,6 +374,42 @@ pub struct Broken {
 }
 
 impl Job {
+    /// A queued job of which nothing is known but its message, recorded at a time, milliseconds since 1970.
+    #[must_use]
+    pub fn new(id: JobId, message: MessageId, now: i64) -> Self {
+        Self {
+            id,
+            message,
+            payload: String::new(),
+            name: String::new(),
+            state: JobState::Queued,
+            attempt: 0,
+            tier: TierName::default(),
+            priority: 0,
+            pool: PoolName::default(),
+            policy: PolicyRevision::default(),
+            team: None,
+            gpus: 0,
+            needs: Needs::default(),
+            scheduled: false,
+            created_at: now,
+            updated_at: now,
+            not_before: 0,
+            counts: Counts::default(),
+            budget: Budget::default(),
+            claim: None,
+            run: None,
+            stop: None,
+            memory_mib: None,
+            avoid_spot: false,
+            depth: 0,
+            depends: false,
+            fallback: false,
+            last_end: None,
+            end: None,
+        }
+    }
+
     /// When the attempt being submitted was claimed.
     #[must_use]
     pub fn claim_at(&self) -> Option<i64> {

@@ -217,19 +217,15 @@ pub async fn holds<P: QueryItems + Sync>(ports: &P, pool: &PoolName) -> Result<V
 #[cfg(test)]
 mod tests {
     use osprey_model::id::MessageId;
-    use osprey_model::job::{Budget, Claim, Counts, Run};
+    use osprey_model::job::{Claim, Run};
 
     use super::*;
 
     fn job() -> Job {
         let message = MessageId::new("m-1");
         Job {
-            id: JobId::of_message(&message),
-            message,
             payload: "0".repeat(16),
             name: "train".to_owned(),
-            state: JobState::Queued,
-            attempt: 0,
             tier: "production".into(),
             priority: 950,
             pool: "main".into(),
@@ -238,21 +234,8 @@ mod tests {
             gpus: 8,
             needs: Needs { expected_seconds: 3_600, ..Needs::default() },
             scheduled: true,
-            created_at: 1_000,
             updated_at: 2_000,
-            not_before: 0,
-            counts: Counts::default(),
-            budget: Budget::default(),
-            claim: None,
-            run: None,
-            stop: None,
-            memory_mib: None,
-            avoid_spot: false,
-            depth: 0,
-            depends: false,
-            fallback: false,
-            last_end: None,
-            end: None,
+            ..Job::new(JobId::of_message(&message), message, 1_000)
         }
     }
 

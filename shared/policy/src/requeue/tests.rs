@@ -1,5 +1,5 @@
 use osprey_model::id::{JobId, MessageId};
-use osprey_model::job::{JobState, Needs, Run, Stop};
+use osprey_model::job::{JobState, Run, Stop};
 use osprey_model::request::EvaluateOnExit;
 
 use super::*;
@@ -7,8 +7,6 @@ use super::*;
 fn running() -> Job {
     let message = MessageId::new("m-1");
     Job {
-        id: JobId::of_message(&message),
-        message,
         payload: "0".repeat(16),
         name: "train".to_owned(),
         state: JobState::Running,
@@ -17,25 +15,9 @@ fn running() -> Job {
         priority: 950,
         pool: "local".into(),
         policy: "0123456789ab".into(),
-        team: None,
         gpus: 8,
-        created_at: 0,
-        updated_at: 0,
-        needs: Needs::default(),
-        scheduled: false,
-        not_before: 0,
-        counts: Counts::default(),
-        budget: Budget::default(),
-        claim: None,
         run: Some(Run { id: "b-1".into(), queue: "q".into(), submitted_at: 0, started_at: Some(0), node: None }),
-        stop: None,
-        memory_mib: None,
-        avoid_spot: false,
-        depth: 0,
-        depends: false,
-        fallback: false,
-        last_end: None,
-        end: None,
+        ..Job::new(JobId::of_message(&message), message, 0)
     }
 }
 
