@@ -1,5 +1,6 @@
 """What `sam deploy` made, and that a job goes through it."""
 
+import itertools
 import json
 import uuid
 
@@ -20,10 +21,10 @@ def state(stack, job):
     return (stack.item(f"JOB#{job}") or {}).get("state")
 
 
-def ended(stack, job, seconds=90):
+def ended(stack, job):
     """The state that the job ends in."""
     finals = {"succeeded", "failed", "refused", "dead"}
-    return until(lambda: state(stack, job) in finals and state(stack, job), seconds)
+    return until(lambda: (now := state(stack, job)) in finals and now)
 
 
 @check("the stack has its queues, its table and its functions", functions=False)
@@ -119,9 +120,15 @@ def spot(stack):
     tags = {"preemptible": "true", "checkpoint-interval": "5m", "osprey:local-reclaim-after": "1s", "environment": "dev"}
     job, body = request("reclaimed", ("sh", "-c", once), **tags)
     stack.send(body)
-    record = until(lambda: (stack.item(f"JOB#{job}") or {}).get("state") == "queued" and stack.item(f"JOB#{job}"), 60)
+
+    def came_back():
+        """The job, queued again after its first attempt."""
+        record = stack.item(f"JOB#{job}") or {}
+        return record.get("state") == "queued" and record["attempt"] == 1 and record["last_end"] and record
+
+    record = until(came_back)
     assert record["not_before"] > record["updated_at"], record
-    until(lambda: stack.watch() or state(stack, job) == "succeeded", 90, every=1)
+    until(lambda: stack.watch() or state(stack, job) == "succeeded", every=1)
     attempts = stack.partition(f"JOB#{job}")
     assert sum(key.startswith("ATTEMPT#") for key in attempts) == 2, attempts.keys()
     assert len(stack.batch_jobs("reclaimed")) == 2
@@ -132,16 +139,18 @@ def poison(stack):
     queue = stack.sqs.create_queue(QueueName="told")["QueueUrl"]
     arn = stack.sqs.get_queue_attributes(QueueUrl=queue, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
     stack.sns.subscribe(TopicArn=stack.outputs["TopicArn"], Protocol="sqs", Endpoint=arn)
-    stack.send('{"jobName":"cut o')
-    (letter,) = until(lambda: stack.listing("DEAD"))
-    assert stack.item(letter)["code"] == "NotJson", stack.item(letter)
+    message = stack.send('{"jobName":"cut o')
+    letter = until(lambda: stack.letter(message))
+    assert letter["code"] == "NotJson", letter
 
     def told():
+        """What somebody was told of this letter; others may have come before."""
         stack.watch()
-        return stack.sqs.receive_message(QueueUrl=queue, WaitTimeSeconds=1).get("Messages")
+        heard = stack.sqs.receive_message(QueueUrl=queue, MaxNumberOfMessages=10, WaitTimeSeconds=1).get("Messages", [])
+        notices = [json.loads(one["Body"]) for one in heard]
+        return [notice for notice in notices if letter["id"] in notice["Message"]]
 
-    (message,) = until(told, 60)
-    notice = json.loads(message["Body"])
+    notice = until(told)[0]
     assert "NotJson" in notice["Subject"] and len(notice["Subject"]) <= 100, notice
     assert "it ends inside a text" in notice["Message"], notice
 
@@ -150,17 +159,27 @@ def poison(stack):
 def too_often(stack):
     # As if submit had failed with it: dead-letter judges what comes by the dead-letter queue.
     url = stack.outputs["SubmissionsQueueUrl"] + "-dead"
-    stack.sqs.send_message(QueueUrl=url, MessageBody='["no", "object"]')
-    until(lambda: len(stack.listing("DEAD")) >= 2, 60)
+    message = stack.sqs.send_message(QueueUrl=url, MessageBody='["no", "object"]')["MessageId"]
+    until(lambda: stack.letter(message))
 
 
 @check("every metric line names the stack, in CloudWatch's embedded format")
 def metrics(stack):
-    lines = []
-    for function in ["submit", "requeue", "watch"]:
-        answer = stack.logs.filter_log_events(logGroupName=f"/aws/lambda/osprey-{function}")
-        lines += [event["message"] for event in answer["events"] if '"CloudWatchMetrics"' in event["message"]]
-    assert lines, "no metric was emitted"
-    for line in lines:
+    _, body = request("measured")
+    stack.send(body)
+    stack.watch()
+    # Logs come when they come. These two have something to tell of any job, requeue only of one that comes back.
+    until(lambda: all(map(metric_lines(stack).get, ["submit", "watch"])))
+    for line in itertools.chain(*metric_lines(stack).values()):
         emitted = json.loads(line[line.index("{") :])
         assert emitted["Stack"] == STACK and emitted["_aws"]["CloudWatchMetrics"][0]["Namespace"] == "Osprey", line
+
+
+def metric_lines(stack):
+    """Lines with metrics of the functions that emit them, by function."""
+    lines = {}
+    for function in ["submit", "requeue", "watch"]:
+        pages = stack.logs.get_paginator("filter_log_events").paginate(logGroupName=f"/aws/lambda/osprey-{function}")
+        messages = (event["message"] for page in pages for event in page["events"])
+        lines[function] = [message for message in messages if '"CloudWatchMetrics"' in message]
+    return lines

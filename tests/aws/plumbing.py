@@ -41,7 +41,7 @@ def there_and_back(stack):
                 seen.add((event["detail"]["jobId"], event["detail"]["status"]))
             return (job, "SUCCEEDED") in seen
 
-        until(succeeded, 60)
+        until(succeeded)
     finally:
         stack.enable("osprey-requeue", True)
 
@@ -56,8 +56,8 @@ def lost_reply(stack):
         pass
     finally:
         stack.faults(stack.batch_proxy, [])
-    until(lambda: len(stack.batch_jobs("lost-reply")) == 1, 30)
-    assert [one["operation"] for one in stack.fired(stack.batch_proxy)][-1] == "SubmitJob"
+    until(lambda: len(stack.batch_jobs("lost-reply")) == 1)
+    assert "SubmitJob" in [one["operation"] for one in stack.fired(stack.batch_proxy)]
 
 
 @check("a throttled call is AWS's own 429", functions=False)
@@ -120,4 +120,4 @@ def lost_writes(stack):
     finally:
         stack.faults(stack.aws_proxy, [])
     assert set(stack.partition("PLUMBING")) == {"PUT", "BOTH"}
-    assert until(lambda: stack.sqs.receive_message(QueueUrl=url, WaitTimeSeconds=1).get("Messages"), 20)
+    assert until(lambda: stack.sqs.receive_message(QueueUrl=url, WaitTimeSeconds=1).get("Messages"))

@@ -67,7 +67,7 @@ def samples(stack):
     port = str(free_port())
     command = ["cargo", "lambda", "watch", "--only-lambda-apis", "--invoke-address", "127.0.0.1", "--invoke-port", port]
     watch = stack.programs.start("watch", command, cwd=stack.root)
-    until(lambda: answers(int(port)), 30)
+    until(lambda: answers(int(port)))
     started = [start(stack, name, f"127.0.0.1:{port}") for name in FUNCTIONS]
     try:
         paths = sorted(glob.glob(os.path.join(stack.root, "events", "*.json")))
@@ -79,7 +79,7 @@ def samples(stack):
                 json.dump(event, out)
             done = subprocess.run(
                 ["cargo", "lambda", "invoke", name, "--data-file", file, "-A", "127.0.0.1", "-P", port],
-                capture_output=True, text=True, timeout=120, env=stack.environment, cwd=stack.root,
+                capture_output=True, text=True, timeout=300, env=stack.environment, cwd=stack.root,
             )  # fmt: skip
             assert done.returncode == 0, f"{os.path.basename(path)}: {done.stdout}{done.stderr}"
             if name != "watch":

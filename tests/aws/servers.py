@@ -89,7 +89,7 @@ class Programs:
         with open(said, "wb") as out, open(os.path.join(self.work, "batch.log"), "ab") as log:
             process = subprocess.Popen(command, stdout=out, stderr=log, cwd=self.work, start_new_session=True)
         self.running.append(("batch", process))
-        end = time.monotonic() + 30
+        end = time.monotonic() + 90
         while not os.path.getsize(said):
             assert process.poll() is None and time.monotonic() < end, self.log("batch")
             time.sleep(0.05)

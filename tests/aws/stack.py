@@ -24,6 +24,8 @@ from servers import Programs, free_port, without_ours
 
 STACK = "osprey"
 FUNCTIONS = ["submit", "schedule", "requeue", "dead-letter", "watch"]
+# How long a call whose answer was lost may still act, seconds.
+SETTLEMENT = 10
 TIERS = ["critical", "production", "experimental", "preemptible"]
 
 
@@ -87,7 +89,7 @@ class Stack:
             service, endpoint_url=endpoint, region_name=REGION, aws_access_key_id=key, aws_secret_access_key=secret, config=config
         )
 
-    def run(self, *command, timeout=300):
+    def run(self, *command, timeout=900):
         done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, env=self.environment, cwd=self.root)
         assert done.returncode == 0, f"{' '.join(command[:3])}: {done.stdout}\n{done.stderr}"
         return done.stdout
@@ -127,6 +129,8 @@ class Stack:
         given = {"PoolsJson": json.dumps(pools(4), separators=(",", ":")), "BatchEventSource": SOURCE}
         # The emulator has no alarms that calculate.
         given = {**given, "AlarmsWithExpressions": "no", **parameters}
+        # A proxy cuts an answer off after the call took effect: no signature waits anywhere to be used later.
+        given = {"SettlementSeconds": SETTLEMENT, **given}
         # As a shell would quote it: SAM takes a value with quotes in it only inside quotes.
         overrides = [f"{name}={json.dumps(str(value))}" for name, value in given.items()]
         self.run(
@@ -190,6 +194,11 @@ class Stack:
         answer = self.lambdas.invoke(FunctionName="osprey-watch", Payload=b"{}")
         assert "FunctionError" not in answer, answer["Payload"].read()
 
+    def letter(self, message):
+        """The dead letter of a message, by the message's id; `None` while there is none."""
+        letters = (self.item(partition) for partition in self.listing("DEAD"))
+        return next((letter for letter in letters if letter["kind"].get("message", {}).get("message") == message), None)
+
     def item(self, partition, sort="STATE"):
         key = {"pk": {"S": partition}, "sk": {"S": sort}}
         item = self.dynamodb.get_item(TableName=self.outputs["Table"], Key=key, ConsistentRead=True).get("Item")
@@ -233,7 +242,9 @@ class Stack:
         return found
 
     def faults(self, proxy, rules):
-        """Faults from now on; none with an empty list."""
+        """Faults from now on, of which `fired` tells; none with an empty list."""
+        if rules:
+            self.forget_fired(proxy)
         request = urllib.request.Request(
             f"{proxy}/_microburst/rules", data=json.dumps(rules).encode(), method="POST", headers={"content-type": "application/json"}
         )
@@ -244,8 +255,6 @@ class Stack:
         before = dict(self.bridge.calls)
         # A fault that does nothing, so that every call is written down.
         self.faults(self.aws_proxy, [{"service": "*", "latency": 0}])
-        forget = urllib.request.Request(f"{self.aws_proxy}/_microburst/fired", method="DELETE")
-        urllib.request.urlopen(forget, timeout=10).read()
         run()
         calls = {f"batch:{name}": number - before.get(name, 0) for name, number in self.bridge.calls.items()}
         for one in self.fired(self.aws_proxy):
@@ -254,18 +263,26 @@ class Stack:
         self.faults(self.aws_proxy, [])
         return {name: number for name, number in sorted(calls.items()) if number}
 
+    def forget_fired(self, proxy):
+        forget = urllib.request.Request(f"{proxy}/_microburst/fired", method="DELETE")
+        urllib.request.urlopen(forget, timeout=10).read()
+
     def fired(self, proxy):
-        """Faults that were brought in."""
+        """Faults that were brought in since rules were last given."""
         with urllib.request.urlopen(f"{proxy}/_microburst/fired?limit=100000", timeout=10) as answer:
             return json.loads(answer.read())
 
 
-def until(what, seconds=60, every=0.2):
+# How long something is waited for, seconds. It says only how soon a failure is told, so a slow machine has its time.
+PATIENCE = 240
+
+
+def until(what, every=0.2):
     """Asks again until the answer is true; answers it."""
-    end = time.monotonic() + seconds
+    end = time.monotonic() + PATIENCE
     while True:
         answer = what()
         if answer:
             return answer
-        assert time.monotonic() < end, "it did not happen in time"
+        assert time.monotonic() < end, f"it did not happen within {PATIENCE} s; asked last: {answer!r}"
         time.sleep(every)

@@ -13,6 +13,8 @@ use osprey_ports::QueueKind;
 const SUBMIT_RATE: u32 = 40;
 /// Most SubmitJob calls a second; AWS's limit for an account.
 const SUBMIT_RATE_MAX: u32 = 50;
+/// Longest settlement window: an hour is more than any signature lives.
+const SETTLEMENT_SECONDS_MAX: i64 = 3_600;
 
 /// What a function is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,7 +56,7 @@ fn count(problems: usize) -> String {
 }
 
 /// The variables that are read, but for those of the queues.
-const KNOWN: [&str; 8] = [
+const KNOWN: [&str; 9] = [
     "OSPREY_TABLE",
     "OSPREY_TOPIC_ARN",
     "OSPREY_POOLS",
@@ -63,6 +65,7 @@ const KNOWN: [&str; 8] = [
     "OSPREY_STACK",
     "OSPREY_LOG",
     "OSPREY_CHECKPOINT_BASE",
+    "OSPREY_SETTLEMENT_SECONDS",
 ];
 
 /// The variable that holds a queue's URL: `osprey-internal` is `OSPREY_INTERNAL_QUEUE_URL`.
@@ -80,9 +83,9 @@ impl Config {
         let mut reader = Reader { environment, problems: Vec::new() };
         reader.unknown();
         let wiring = reader.wiring(function);
+        let settings = reader.settings();
         let pools = reader.pools();
         let (policy, policy_text) = reader.policy();
-        let settings = Settings { checkpoint_base: reader.optional("OSPREY_CHECKPOINT_BASE"), ..Settings::default() };
         let stack = reader.optional("OSPREY_STACK").unwrap_or_else(|| wiring.table.clone());
         match policy {
             Some(policy) if reader.problems.is_empty() => {
@@ -121,6 +124,27 @@ impl Reader<'_> {
             let help = help.map(|near| format!("; did you mean {}?", quote(near))).unwrap_or_default();
             self.problems.push(format!("{} is no variable of Osprey{help}", quote(name)));
         }
+    }
+
+    fn settings(&mut self) -> Settings {
+        let sound = Settings::default();
+        let checkpoint_base = self.optional("OSPREY_CHECKPOINT_BASE");
+        Settings { act_window_ms: self.act_window_ms(sound.act_window_ms), checkpoint_base, ..sound }
+    }
+
+    /// How long a submission may act after it was sent. Less than `sound` is right only where no signature outlives its
+    /// call, as against an emulator.
+    fn act_window_ms(&mut self, sound: i64) -> i64 {
+        let Some(text) = self.optional("OSPREY_SETTLEMENT_SECONDS") else { return sound };
+        if let Ok(seconds @ 1..=SETTLEMENT_SECONDS_MAX) = text.trim().parse::<i64>() {
+            return seconds.saturating_mul(1_000);
+        }
+        self.problems.push(format!(
+            "`OSPREY_SETTLEMENT_SECONDS` is {} where 1 to {SETTLEMENT_SECONDS_MAX} are allowed; AWS needs {}, which is what holds when it is left out",
+            quote(&text),
+            sound / 1_000
+        ));
+        sound
     }
 
     fn wiring(&mut self, function: &Function) -> Wiring {
@@ -214,6 +238,7 @@ mod tests {
         let given = environment(&[
             ("OSPREY_POLICY", "nonsense = 1"),
             ("OSPREY_SUBMIT_RATE", "400"),
+            ("OSPREY_SETTLEMENT_SECONDS", "0"),
             ("OSPREY_TABEL", "osprey"),
             ("OSPREY_TOPIC_ARN", "operators"),
             ("OSPREY_EVENTS_QUEUE_URL", "osprey-events"),
@@ -227,10 +252,11 @@ mod tests {
             "`OSPREY_EVENTS_QUEUE_URL` is `osprey-events`, which is no URL of an SQS queue",
             "`OSPREY_TOPIC_ARN` is `operators`, which is no ARN of an SNS topic",
             "`OSPREY_SUBMIT_RATE` is `400` where 1 to 50 calls a second are allowed; AWS Batch takes no more from an account",
+            "`OSPREY_SETTLEMENT_SECONDS` is `0` where 1 to 3600 are allowed; AWS needs 330, which is what holds when it is left out",
             "`OSPREY_POOLS` is not set; it is a JSON list of pools",
         ];
-        assert_eq!(problems[..7], want);
-        assert!(problems[7].starts_with("`OSPREY_POLICY`: "), "{problems:?}");
+        assert_eq!(problems[..8], want);
+        assert!(problems[8].starts_with("`OSPREY_POLICY`: "), "{problems:?}");
         let told = format!("the configuration has {} problems: `OSPREY_TABEL`", problems.len());
         assert!(ConfigProblems(problems).to_string().starts_with(&told));
     }
