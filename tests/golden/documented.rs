@@ -45,7 +45,7 @@ want = { priority = 7 }
 "#;
 
 /// A job whose tag and variable differ, of which its sender is warned.
-const TWO_TEAMS: &str = r#"{"jobName":"two-teams","jobDefinition":"d","containerOverrides":{"command":["true"],"environment":[{"name":"OSPREY_TEAM","value":"a"}]},"tags":{"team":"b"}}"#;
+const TWO_TEAMS: &str = r#"{"jobName":"two-teams","jobDefinition":"d","containerOverrides":{"command":["true"],"environment":[{"name":"OSPREY_TEAM","value":"a"}]},"tags":{"team":"b","expected-duration":"1m"}}"#;
 
 /// The members of a section: path and type.
 type Members = BTreeMap<String, String>;
@@ -160,6 +160,7 @@ fn of_files(folder: &Folder, samples: &mut Samples) -> Checked {
     for strategy in ["greedy", "osprey", "exact"] {
         samples.entry("osprey place").or_default().extend(out(&["place", instance, "--strategy", strategy])?);
     }
+    samples.insert("osprey bench cycle", out(&["bench", "cycle", "--pending", "20", "--gpus", "8", "--runs", "2"])?);
     let failed = Program::command(["jobs", "--output", "json"]).output()?;
     samples.insert("Errors", vec![serde_json::from_slice(&failed.stderr)?]);
     Ok(())
@@ -197,7 +198,8 @@ fn of_a_run(folder: &Folder, samples: &mut Samples) -> Checked {
     let hold = ["hold", "slow", "--reason", "new data"];
     samples.entry("osprey cancel").or_default().extend(at(&hold)?);
     let next = ["submit-job", "--job-name", "next", "--job-definition", "d", "--container-overrides"];
-    at(&[&next[..], &["command=true,resourceRequirements=[{type=GPU,value=8}]"]].concat())?;
+    let overrides = "command=true,resourceRequirements=[{type=GPU,value=8}]";
+    at(&[&next[..], &[overrides, "--tags", "expected-duration=1m"]].concat())?;
     wait_for(|| at(&["priority"]).is_ok_and(|waiting| !waiting.is_empty()))?;
     samples.entry("osprey priority").or_default().extend(at(&["priority"])?);
     samples.entry("osprey describe").or_default().extend(at(&["describe", "slow"])?);
@@ -217,6 +219,7 @@ fn of_odd_jobs(folder: &Folder, samples: &mut Samples) -> Checked {
     let file = file.display().to_string();
     out(&["local", "run", &file, "--policy", &policy, "--nodes", "1", "--speed", "20", "--state", &state])?;
     samples.entry("osprey priority").or_default().extend(out(&["priority", &file])?);
+    samples.insert("osprey priority --estimates", out(&["priority", "--estimates", "--local", &state])?);
     for job in ["broken", "after", "seven", "two-teams"] {
         samples.entry("osprey describe").or_default().extend(out(&["describe", job, "--local", &state])?);
     }

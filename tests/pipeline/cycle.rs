@@ -1,146 +1,13 @@
 //! What a scheduling cycle asks of the table: the same, however many jobs wait.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
-
-use std::pin::pin;
-use std::task::{Context as TaskContext, Poll, Waker};
-
-use jiff::Timestamp;
-use osprey_local::{Database, LocalStore, ManualClock, StateDir};
-use osprey_model::definition::JobDefinition;
-use osprey_model::id::{BatchJobId, MessageId};
+use osprey_model::id::{JobId, MessageId};
 use osprey_model::job::Job;
-use osprey_model::pool::{CapacityType, Pool, PoolMode};
 use osprey_pipeline::context::{Context, Settings};
-use osprey_pipeline::{line, repository, wake};
+use osprey_pipeline::{line, repository};
 use osprey_policy::Policy;
-use osprey_ports::{
-    CallError, Capacity, Clock, DescribeJobDefinition, Expect, GetItem, IndexPage, IndexQuery, Item, Key, NodeCapacity,
-    ObserveCapacity, Page, QueryIndex, QueryItems, QueueKind, ReceivedMessage, SendMessage, SortQuery, StoreError,
-    SubmitCall, SubmitError, SubmitJob, SubmitRate, TerminateJob, Write, WriteItems,
-};
+use osprey_ports::Expect;
 
-type Checked = Result<(), Box<dyn std::error::Error>>;
-
-/// Everything here is done at the first poll.
-fn block_on<F: Future>(future: F) -> F::Output {
-    let mut future = pin!(future);
-    loop {
-        if let Poll::Ready(output) = future.as_mut().poll(&mut TaskContext::from_waker(Waker::noop())) {
-            return output;
-        }
-    }
-}
-
-/// A full pool of one node, and a table that counts what it is asked for.
-struct World {
-    store: LocalStore,
-    dir: std::path::PathBuf,
-    requests: AtomicU32,
-}
-
-impl World {
-    fn new(name: &str) -> Result<Self, Box<dyn std::error::Error>> {
-        let dir = std::env::temp_dir().join(format!("osprey-cycle-{name}-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&dir);
-        let state = StateDir::open(&dir)?;
-        let database = Arc::new(Database::open(&state.database_path())?);
-        let store = LocalStore::new(database, Arc::new(ManualClock::new(Timestamp::now())));
-        Ok(Self { store, dir, requests: AtomicU32::new(0) })
-    }
-
-    fn count(&self) {
-        self.requests.fetch_add(1, Ordering::Relaxed);
-    }
-}
-
-impl Drop for World {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.dir);
-    }
-}
-
-impl GetItem for World {
-    async fn get_item(&self, key: &Key) -> Result<Option<Item>, StoreError> {
-        self.count();
-        self.store.get(key)
-    }
-}
-
-impl QueryItems for World {
-    async fn query_items(&self, query: &SortQuery) -> Result<Page, StoreError> {
-        self.count();
-        self.store.query(query)
-    }
-}
-
-impl QueryIndex for World {
-    async fn query_index_lagging(&self, query: &IndexQuery) -> Result<IndexPage, StoreError> {
-        self.count();
-        self.store.query_index(query)
-    }
-}
-
-impl WriteItems for World {
-    async fn write_items(&self, writes: &[Write]) -> Result<(), StoreError> {
-        self.count();
-        self.store.write(writes)
-    }
-}
-
-impl SubmitJob for World {
-    async fn submit_job(&self, _: &SubmitCall) -> Result<BatchJobId, SubmitError> {
-        Err(SubmitError::Refused("nothing is to start".to_owned()))
-    }
-}
-
-impl SubmitRate for World {}
-
-impl TerminateJob for World {
-    async fn terminate_job(&self, _: &BatchJobId, _: &str) -> Result<(), CallError> {
-        Ok(())
-    }
-}
-
-impl DescribeJobDefinition for World {
-    async fn describe_job_definition(&self, _: &str) -> Result<Option<JobDefinition>, CallError> {
-        Ok(None)
-    }
-}
-
-impl SendMessage for World {
-    async fn send_message(&self, _: QueueKind, _: &str, _: u32) -> Result<MessageId, CallError> {
-        Ok(MessageId::new("m"))
-    }
-}
-
-impl Clock for World {
-    fn now(&self) -> Timestamp {
-        Timestamp::now()
-    }
-}
-
-impl ObserveCapacity for World {
-    async fn observe_capacity(&self, _: &Pool) -> Result<Capacity, CallError> {
-        let node = NodeCapacity { id: "n-1".to_owned(), gpus: 8, gpus_used: 8, ..NodeCapacity::default() };
-        Ok(Capacity { nodes: vec![node], obtainable: 0 })
-    }
-}
-
-fn pool(policy: &Policy) -> Pool {
-    Pool {
-        name: "main".into(),
-        mode: PoolMode::Held,
-        capacity: CapacityType::OnDemand,
-        gpus_per_node: 8,
-        nodes_max: Some(1),
-        vcpus_per_node: None,
-        memory_mib_per_node: None,
-        queues: policy.tiers().iter().map(|tier| (tier.name.clone(), "q".into())).collect(),
-        fair_share: true,
-    }
-}
+use crate::world::{Checked, World, block_on, pool, wake_up};
 
 fn waiting(number: usize, tier: &str) -> Job {
     let message = MessageId::new(format!("{tier}-{number}"));
@@ -155,7 +22,7 @@ fn waiting(number: usize, tier: &str) -> Job {
         gpus: 8,
         scheduled: true,
         updated_at: 0,
-        ..Job::new(osprey_model::id::JobId::of_message(&message), message, created_at)
+        ..Job::new(JobId::of_message(&message), message, created_at)
     }
 }
 
@@ -169,27 +36,21 @@ fn requests(jobs: usize) -> Result<u32, Box<dyn std::error::Error>> {
         }
     }
     let policy = Policy::load(osprey_policy::DEFAULT).map_err(|_| "the default policy")?.policy;
-    let pools = [pool(&policy)];
+    let pools = [pool("main", &policy)];
     let context = Context { policy: &policy, pools: &pools, settings: &settings };
-    let body = repository::json(&wake::WakePool { pool: "main".into(), delay_seconds: 0 });
-    let message = ReceivedMessage {
-        id: MessageId::new("wake"),
-        body,
-        sender: osprey_model::sender::Sender::new(QueueKind::Wake.name(), "osprey"),
-        sent_at: Timestamp::now(),
-        receive_count: 1,
-    };
-    let failed = block_on(osprey_schedule::handle(&context, &world, &[message]));
+    let failed = block_on(osprey_schedule::handle(&context, &world, &[wake_up(&world, "main")]));
     assert_eq!(failed, [], "the cycle ran");
-    Ok(world.requests.load(Ordering::Relaxed))
+    Ok(world.requests())
 }
 
 #[test]
 fn a_cycles_requests_dont_grow_with_the_backlog() -> Checked {
     let few = requests(3)?;
     let many = requests(osprey_schedule::load::WINDOW * 2)?;
-    // The plan twice, what is held, and of each tier that is longer than a window its front and where it ends.
-    assert_eq!((few, many), (4, 6));
+    // The line, what is held, who waits for whom, and the plan twice; of tiers longer than a window more of the line, and
+    // a piece of what is behind.
+    let more = requests(osprey_schedule::load::WINDOW * 4)?;
+    assert_eq!((few, many, more), (5, 8, 8));
     Ok(())
 }
 

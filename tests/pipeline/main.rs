@@ -2,7 +2,13 @@
 
 mod backlog;
 mod cycle;
+#[expect(clippy::unwrap_used, reason = "helpers of tests, which fail with them")]
+mod estimates;
 mod events;
 mod messages;
 #[cfg(unix)]
 mod scripts;
+#[expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests, which fail with them")]
+mod waits;
+#[expect(clippy::unwrap_used, reason = "helpers of tests, which fail with them")]
+mod world;

@@ -17,6 +17,7 @@ use crate::input::{self, Entry};
 use crate::joined::Joined;
 use crate::offline::Offline;
 use crate::render::decision::{self, Answer};
+use crate::render::queue;
 use crate::ui::Ui;
 use crate::{plain, policy_file};
 
@@ -44,7 +45,8 @@ Examples:
   osprey priority - --policy policy.toml < job.json
   osprey priority job.json --lineage '{\"failures\": 3}'
   osprey priority job.json --policy policy.toml --sender AROAEXAMPLE
-  osprey priority --local                  the jobs that wait in the local pipeline
+  osprey priority --local                  the jobs that wait in the local pipeline, and the terms of their numbers
+  osprey priority --local --estimates      how good what was expected of run times is
   osprey priority job.json --stack osprey  with the policy, the pools and the history of a stack
 
 Exit code 3 when any of the jobs is refused.")]
@@ -66,17 +68,23 @@ pub struct PriorityArgs {
     /// then bound what they may claim
     #[arg(long, value_name = "ID", conflicts_with = "local")]
     sender: Option<String>,
+    /// Show how estimates of run times came out in the pipeline, by how they were known, and no jobs
+    #[arg(long, conflicts_with_all = ["files", "policy", "lineage", "sender"])]
+    estimates: bool,
     #[command(flatten)]
     place: Place,
 }
 
 /// Shows the priorities.
 pub fn priority(args: &PriorityArgs, ui: &mut Ui) -> Result<Exit, CliError> {
+    if args.estimates {
+        return estimates(args, ui);
+    }
     let is_live = args.place.local.is_some() || args.place.aws.is_given();
     let answers = match (is_live, args.files.is_empty()) {
         (false, true) => return Err(no_input()),
         (false, false) => offline(args)?,
-        (true, true) => Joined::of(&args.place)?.queue()?,
+        (true, true) => return live(args, ui),
         (true, false) => {
             let joined = Joined::of(&args.place)?;
             let policy = args.policy.as_deref().map(|path| policy_file::load(Some(path))).transpose()?;
@@ -85,6 +93,32 @@ pub fn priority(args: &PriorityArgs, ui: &mut Ui) -> Result<Exit, CliError> {
     };
     show(&answers, ui)?;
     Ok(if answers.iter().all(|answer| answer.admitted) { Exit::Ok } else { Exit::Negative })
+}
+
+/// The queue of a pipeline: who waits, and what their numbers are made of.
+fn live(args: &PriorityArgs, ui: &mut Ui) -> Result<Exit, CliError> {
+    let answers = Joined::of(&args.place)?.queue()?;
+    if ui.is_json() {
+        answers.iter().try_for_each(|answer| ui.json(answer))?;
+    } else if answers.is_empty() {
+        ui.note("no job waits");
+    } else {
+        ui.text(&queue::table(&answers))?;
+    }
+    Ok(Exit::Ok)
+}
+
+/// How estimates came out.
+fn estimates(args: &PriorityArgs, ui: &mut Ui) -> Result<Exit, CliError> {
+    let judged = Joined::of(&args.place)?.judged()?;
+    if ui.is_json() {
+        judged.iter().try_for_each(|judged| ui.json(&queue::judged_json(judged)))?;
+    } else if judged.is_empty() {
+        ui.note("no run has ended yet of which anything was expected");
+    } else {
+        ui.text(&queue::judged(&judged))?;
+    }
+    Ok(Exit::Ok)
 }
 
 fn no_input() -> CliError {
@@ -158,9 +192,6 @@ fn rejected(entry: &Entry, rejection: Rejection) -> Answer {
 fn show(answers: &[Answer], ui: &mut Ui) -> Result<(), CliError> {
     if ui.is_json() {
         return answers.iter().try_for_each(|answer| ui.json(answer));
-    }
-    if answers.is_empty() {
-        ui.note("no job waits");
     }
     answers.iter().enumerate().try_for_each(|(index, answer)| {
         let gap = if index == 0 { "" } else { "\n" };

@@ -2,6 +2,7 @@
 
 mod find;
 mod home;
+mod queue;
 mod stack;
 mod story;
 mod why;
@@ -15,7 +16,7 @@ use std::time::{Duration, Instant};
 use osprey_local::{LocalWorld, StateDir, Time};
 use osprey_local_batch::Options;
 use osprey_model::id::{JobId, MessageId};
-use osprey_model::job::{Job, JobState};
+use osprey_model::job::Job;
 use osprey_model::pool::Pool;
 use osprey_model::request::SubmitJobRequest;
 use osprey_model::sender::Sender;
@@ -343,33 +344,5 @@ impl Joined {
         };
         let pools = cluster.pools(&own);
         Ok((own, pools, Settings::local()))
-    }
-
-    /// The jobs that wait, the most urgent first, each with its newest decision.
-    ///
-    /// # Errors
-    /// When the store fails.
-    pub fn queue(&self) -> Result<Vec<Answer>, CliError> {
-        let waits = |job: &Job| !job.state.is_final() && job.state != JobState::Running;
-        let mut jobs: Vec<Job> = self.jobs()?.into_iter().filter(waits).collect();
-        // The most urgent first, then the one that came first, then by id.
-        jobs.sort_by_key(|job| (std::cmp::Reverse(job.priority), job.created_at, job.id));
-        jobs.iter().map(|job| Ok(on_record(&self.view(job.id)?))).collect()
-    }
-}
-
-fn on_record(view: &JobView) -> Answer {
-    let JobView { job, decision, .. } = view;
-    Answer {
-        job_id: Some(job.id.to_string()),
-        job_name: Some(job.name.clone()),
-        state: Some(job.state.as_str().to_owned()),
-        admitted: true,
-        priority: Some(job.priority),
-        tier: Some(job.tier.clone()),
-        pool: Some(job.pool.clone()),
-        steps: decision.as_ref().map(|decision| decision.derivation.steps.clone()).unwrap_or_default(),
-        warnings: decision.as_ref().map(|decision| decision.warnings.clone()).unwrap_or_default(),
-        ..Answer::default()
     }
 }

@@ -6,6 +6,7 @@ use osprey_model::message::words::shown;
 use osprey_model::reason::Refusal;
 use serde::Serialize;
 
+use super::queue::Terms;
 use super::table::Columns;
 
 /// What is answered about one request. The members are an interface.
@@ -34,6 +35,9 @@ pub struct Answer {
     pub refusals: Vec<Refusal>,
     /// What its sender should know.
     pub warnings: Vec<String>,
+    /// What the number of a job is made of that waits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub terms: Option<Terms>,
 }
 
 /// The answer for people.

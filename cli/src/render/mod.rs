@@ -6,6 +6,7 @@ pub mod decision;
 pub mod job;
 pub mod news;
 pub mod policy;
+pub mod queue;
 pub mod run;
 pub mod table;
 pub mod time;

@@ -2,10 +2,11 @@
 //! once.
 
 use futures_util::future::join_all;
-use osprey_model::id::JobId;
+use osprey_model::id::{JobId, PoolName};
+use osprey_model::pool::Pool;
 use osprey_pipeline::context::Context;
 use osprey_pipeline::failure::{Disposition, Failure};
-use osprey_pipeline::guard::Guard;
+use osprey_pipeline::guard::{self, Guard};
 use osprey_pipeline::start::{self, Claimed, Preparation, Prepared, Ready};
 use osprey_pipeline::wake;
 use osprey_scheduler::Plan;
@@ -55,6 +56,53 @@ pub async fn act<P: Ports>(ctx: &Context<'_>, ports: &P, mut guard: Guard, plan:
         }
     }
     Ok(acted)
+}
+
+/// Most jobs that a cycle moves to other pools.
+const MOVES_MAX: usize = 20;
+
+/// Moves urgent jobs on that this pool can't get capacity for, to another one that isn't without as well.
+///
+/// # Errors
+/// When the store or Batch's descriptions fail.
+pub async fn move_on<P: Ports>(
+    ctx: &Context<'_>,
+    ports: &P,
+    pool: &Pool,
+    plan: &Plan,
+    acted: &mut Acted,
+) -> Result<(), Failure> {
+    if plan.moves.is_empty() {
+        return Ok(());
+    }
+    let marked = guard::without_capacity(ports, ports.now().as_millisecond()).await?;
+    let others = marked.into_iter().filter(|name| *name != pool.name);
+    let without: Vec<PoolName> = std::iter::once(pool.name.clone()).chain(others).collect();
+    for job in plan.moves.iter().take(MOVES_MAX) {
+        let Some(to) = start::move_on(ctx, ports, *job, &without).await? else { continue };
+        tracing::warn!(job_id = %job, from = %pool.name, %to, "a job goes to another pool, since its own has no capacity.");
+        wake::pool(ports, &to, 0).await;
+    }
+    if plan.moves.len() > MOVES_MAX {
+        acted.again(0);
+    }
+    Ok(())
+}
+
+/// Puts jobs to the front of their line whose wait has brought them there, but for those that have started.
+///
+/// # Errors
+/// When the store fails.
+pub async fn bring_forward<P: Ports>(
+    ctx: &Context<'_>,
+    ports: &P,
+    aged: &[JobId],
+    acted: &Acted,
+) -> Result<(), Failure> {
+    for job in aged.iter().filter(|job| !acted.started.contains(job)) {
+        start::bring_forward(ctx, ports, *job).await?;
+    }
+    Ok(())
 }
 
 /// Starts some jobs; `false` when the plan must not go on.

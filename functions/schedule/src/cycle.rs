@@ -10,9 +10,9 @@ use osprey_model::pool::{Pool, PoolMode};
 use osprey_pipeline::context::Context;
 use osprey_pipeline::dispatch;
 use osprey_pipeline::failure::Failure;
-use osprey_pipeline::guard::Guard;
+use osprey_pipeline::guard::{Guard, Seen};
 use osprey_pipeline::line;
-use osprey_scheduler::snapshot::Node;
+use osprey_scheduler::snapshot::{Gate, Node};
 use osprey_scheduler::{Plan, Snapshot, decide};
 
 use crate::act::{self, Acted};
@@ -42,15 +42,28 @@ pub async fn run<P: Ports>(ctx: &Context<'_>, ports: &P, pool: &Pool, before: Gu
     if pool.mode != PoolMode::Held {
         return drain(ctx, ports, pool, before, looked_at).await;
     }
-    let loaded = load::load(ports, pool).await?;
     let rules = rules::of(ctx.policy, pool);
-    let snapshot = snapshot::of(pool, &loaded, &rules, looked_at);
+    let searched_to = before.state().searched_to.clone();
+    let loaded = load::load(ports, pool, &rules, looked_at, searched_to).await?;
+    let snapshot = snapshot::of(ctx, pool, &loaded, &rules, looked_at);
     let plan = decide(&snapshot, &rules, looked_at);
-    let Some(guard) = before.commit(ports, looked_at).await? else { return Ok(End::Superseded) };
+    let no_capacity_since = no_capacity_since(&snapshot);
+    let seen = Seen { looked_at, no_capacity_since, searched_to: loaded.searched_to.clone() };
+    let Some(guard) = before.commit(ports, seen).await? else { return Ok(End::Superseded) };
     tell(pool, &loaded, &snapshot, &plan);
-    let acted = act::act(ctx, ports, guard, &plan).await?;
+    let mut acted = act::act(ctx, ports, guard, &plan).await?;
+    act::move_on(ctx, ports, pool, &plan, &mut acted).await?;
+    act::bring_forward(ctx, ports, &loaded.aged, &acted).await?;
     measure(ports, pool, &snapshot, looked_at);
     Ok(end(&acted))
+}
+
+/// Since when the pool doesn't get what it asked for.
+fn no_capacity_since(snapshot: &Snapshot) -> Option<i64> {
+    match snapshot.gate {
+        Gate::NoCapacity { since_ms } => Some(since_ms),
+        Gate::Open | Gate::Paused => None,
+    }
 }
 
 fn end(acted: &Acted) -> End {
@@ -72,7 +85,7 @@ async fn drain<P: Ports>(
     looked_at: i64,
 ) -> Result<End, Failure> {
     let (line, is_cut) = line::front(ports, &pool.name, DRAINED_MAX).await?;
-    if line.is_empty() || before.commit(ports, looked_at).await?.is_none() {
+    if line.is_empty() || before.commit(ports, Seen { looked_at, ..Seen::default() }).await?.is_none() {
         return Ok(End::Done);
     }
     let rest = line.len() > DRAINED_MAX || is_cut;
@@ -97,6 +110,7 @@ fn tell(pool: &Pool, loaded: &Loaded, snapshot: &Snapshot, plan: &Plan) {
         gpus = snapshot.gpus(),
         starts = plan.starts.len(),
         reserved = plan.reservations.len(),
+        no_capacity_since = no_capacity_since(snapshot),
         "a plan was made."
     );
 }

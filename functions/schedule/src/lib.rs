@@ -11,6 +11,7 @@ pub mod cycle;
 mod handle;
 pub mod load;
 pub mod rules;
+pub mod search;
 pub mod snapshot;
 pub mod why;
 

@@ -1,13 +1,25 @@
 //! What a cycle reads of a pool. The number of requests depends on the number of tiers and on what runs, never on how
 //! many jobs wait.
 
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+use osprey_model::id::JobId;
 use osprey_model::pool::Pool;
 use osprey_pipeline::failure::Failure;
 use osprey_pipeline::line::{self, Holding, InLine};
-use osprey_ports::{Capacity, ObserveCapacity, QueryItems};
+use osprey_pipeline::{repository, waits};
+use osprey_ports::{Capacity, GetItem, ObserveCapacity, QueryItems};
+use osprey_scheduler::Rules;
+use osprey_scheduler::lending::{self, Dependent, Lent};
 
-/// Jobs of each tier that a cycle looks at; those behind them wait until it is their turn.
+use crate::search;
+
+/// Jobs of each tier that a cycle looks at; those behind them wait until it is their turn, or their wait brings them
+/// forward ([`search`]).
 pub const WINDOW: usize = 500;
+/// Jobs behind that window that are looked at for what others lend them, those first that are lent most.
+const LENT_MAX: usize = 16;
 
 /// A pool as it was read.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -16,24 +28,75 @@ pub struct Loaded {
     pub capacity: Capacity,
     /// What our jobs hold.
     pub holds: Vec<Holding>,
-    /// The front of the line.
+    /// The front of the line, and those behind it that have a reason to be looked at.
     pub line: Vec<InLine>,
     /// Whether jobs stand behind it.
     pub is_cut: bool,
+    /// What the jobs that wait for others lend to those that they wait for, whatever their pools.
+    pub lent: BTreeMap<JobId, Lent>,
+    /// Jobs behind the front whose wait brings them there.
+    pub aged: Vec<JobId>,
+    /// How far the line has been looked through for such jobs; `None` when the next search begins at its front.
+    pub searched_to: Option<String>,
 }
 
-/// Reads a pool.
+/// Reads a pool. `searched_to` is how far the cycle before it has looked through the line.
 ///
 /// # Errors
 /// When the store or Batch fails.
-pub async fn load<P>(ports: &P, pool: &Pool) -> Result<Loaded, Failure>
+pub async fn load<P>(
+    ports: &P,
+    pool: &Pool,
+    rules: &Rules,
+    now_ms: i64,
+    searched_to: Option<String>,
+) -> Result<Loaded, Failure>
 where
-    P: QueryItems + ObserveCapacity + Sync,
+    P: GetItem + QueryItems + ObserveCapacity + Sync,
 {
     // The line before the holds: a job that is claimed in between is then seen in one of the two at least. The plan's
     // guard would refuse to act on it either way.
     let (line, is_cut) = line::front(ports, &pool.name, WINDOW).await?;
-    let holds = line::holds(ports, &pool.name).await?;
-    let capacity = ports.observe_capacity(pool).await.map_err(Failure::call("the observation of a pool"))?;
-    Ok(Loaded { capacity, holds, line, is_cut })
+    let mut loaded = Loaded { line, is_cut, ..Loaded::default() };
+    if is_cut {
+        search::aged(ports, pool, rules, now_ms, searched_to, &mut loaded).await?;
+    }
+    loaded.holds = line::holds(ports, &pool.name).await?;
+    loaded.lent = lent(ports, rules).await?;
+    if is_cut {
+        let far = far_behind(ports, pool, &loaded).await?;
+        loaded.line.extend(far);
+    }
+    loaded.capacity = ports.observe_capacity(pool).await.map_err(Failure::call("the observation of a pool"))?;
+    Ok(loaded)
+}
+
+/// What waiting jobs lend.
+async fn lent<P: QueryItems + Sync>(ports: &P, rules: &Rules) -> Result<BTreeMap<JobId, Lent>, Failure> {
+    let rows = waits::most_urgent(ports).await?;
+    let dependent = |row: waits::Waits| Dependent {
+        job: row.job,
+        priority: row.priority,
+        expected_ms: if row.expected_seconds > 0 {
+            row.expected_seconds.saturating_mul(1_000)
+        } else {
+            rules.unknown_ms
+        },
+        needs: row.needs,
+    };
+    Ok(lending::lent(&rows.into_iter().map(dependent).collect::<Vec<_>>()))
+}
+
+/// Jobs of the line behind its front that others wait for.
+async fn far_behind<P: GetItem + Sync>(ports: &P, pool: &Pool, loaded: &Loaded) -> Result<Vec<InLine>, Failure> {
+    let seen: BTreeSet<JobId> =
+        loaded.line.iter().map(|job| job.job).chain(loaded.holds.iter().map(|holding| holding.job)).collect();
+    let mut wanted: Vec<(&JobId, &Lent)> = loaded.lent.iter().filter(|(job, _)| !seen.contains(job)).collect();
+    wanted.sort_by_key(|(job, lent)| (Reverse(lent.priority), **job));
+    let mut found = Vec::new();
+    for (job, _) in wanted.into_iter().take(LENT_MAX) {
+        let known = repository::load(ports, *job).await?;
+        found.extend(known.and_then(|known| line::place_in(&known.job, &pool.name)));
+    }
+    Ok(found)
 }

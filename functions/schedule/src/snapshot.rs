@@ -6,8 +6,9 @@
 
 use osprey_model::job::Needs;
 use osprey_model::pool::Pool;
+use osprey_pipeline::context::Context;
 use osprey_pipeline::line::{Holding, InLine};
-use osprey_scheduler::snapshot::{Array, Hold, Landing, Node, NodeState, Queued, Running, Shape, UNCOUNTED};
+use osprey_scheduler::snapshot::{Array, Gate, Hold, Landing, Node, NodeState, Queued, Running, Shape, UNCOUNTED};
 use osprey_scheduler::{Rules, Snapshot};
 
 use crate::load::Loaded;
@@ -17,7 +18,7 @@ const START_UP_MS: u64 = 240_000;
 
 /// Makes the snapshot of a pool at a time, milliseconds since 1970.
 #[must_use]
-pub fn of(pool: &Pool, loaded: &Loaded, rules: &Rules, now_ms: i64) -> Snapshot {
+pub fn of(ctx: &Context<'_>, pool: &Pool, loaded: &Loaded, rules: &Rules, now_ms: i64) -> Snapshot {
     let mut nodes = Nodes::of(pool, loaded);
     let mut running: Vec<Running> = loaded.holds.iter().map(|holding| run(holding, rules, now_ms)).collect();
     // Runs that are known to be on a node come before those that are up somewhere: what is left of the nodes says where.
@@ -31,8 +32,40 @@ pub fn of(pool: &Pool, loaded: &Loaded, rules: &Rules, now_ms: i64) -> Snapshot 
         }
     }
     running.extend(coming);
-    let queued = loaded.line.iter().map(|job| queued(job, rules)).collect();
-    Snapshot { nodes: nodes.into_nodes(), running, queued, landing: Landing::Anywhere, ..Snapshot::default() }
+    let queued = loaded.line.iter().map(|job| {
+        let lent = loaded.lent.get(&job.job).copied().unwrap_or_default();
+        Queued {
+            lent: lent.priority,
+            critical_path_ms: lent.critical_path_ms,
+            has_other_pools: has_other_pools(ctx, pool, job),
+            ..queued(job, rules)
+        }
+    });
+    let (queued, gate) = (queued.collect(), gate(ctx, loaded, now_ms));
+    Snapshot { nodes: nodes.into_nodes(), running, queued, gate, landing: Landing::Anywhere }
+}
+
+/// Whether another pool has a queue of a job's tier, and so many GPUs. Whether it really takes the job is asked when the
+/// job is to move.
+fn has_other_pools(ctx: &Context<'_>, pool: &Pool, job: &InLine) -> bool {
+    let could = |other: &&Pool| {
+        other.name != pool.name
+            && other.queues.contains_key(&job.tier)
+            && other.gpus().is_none_or(|gpus| gpus >= job.gpus)
+    };
+    ctx.pools.iter().any(|other| could(&other))
+}
+
+/// A pool that could have more nodes, and in which a dispatch has been waiting for far longer than nodes take, doesn't
+/// get them. Whoever has been silent for that long has been asked after meanwhile, so a lost event isn't taken for it.
+fn gate(ctx: &Context<'_>, loaded: &Loaded, now_ms: i64) -> Gate {
+    let patience_ms = ctx.settings.silence_ms.saturating_mul(3) / 2;
+    let waiting = loaded.holds.iter().filter(|holding| holding.started_at.is_none());
+    let since = waiting.map(|holding| holding.since).min().filter(|_| loaded.capacity.obtainable > 0);
+    match since.filter(|since| now_ms.saturating_sub(*since) >= patience_ms) {
+        Some(since_ms) => Gate::NoCapacity { since_ms },
+        None => Gate::Open,
+    }
 }
 
 /// What one child of an array needs of one node, or the job itself.
@@ -55,7 +88,9 @@ fn run(holding: &Holding, rules: &Rules, now_ms: i64) -> Running {
     }
 }
 
-fn queued(job: &InLine, rules: &Rules) -> Queued {
+/// A job of the line as it is decided about, without what others lend it.
+#[must_use]
+pub fn queued(job: &InLine, rules: &Rules) -> Queued {
     let array = (job.needs.children > 1).then_some(Array { waiting: job.needs.children, singly: false });
     Queued {
         priority: job.priority,

@@ -4,7 +4,8 @@ use osprey_model::id::JobId;
 use osprey_model::pool::Pool;
 use osprey_pipeline::context::Context;
 use osprey_pipeline::failure::Failure;
-use osprey_ports::{Clock, ObserveCapacity, QueryItems};
+use osprey_pipeline::guard::Guard;
+use osprey_ports::{Clock, GetItem, ObserveCapacity, QueryItems};
 use osprey_scheduler::{Plan, Rules, Snapshot, WaitReason, decide};
 
 use crate::load::{self, Loaded, WINDOW};
@@ -45,12 +46,13 @@ pub enum Fate {
 /// When the store or Batch fails.
 pub async fn look<P>(ctx: &Context<'_>, ports: &P, pool: &Pool) -> Result<Look, Failure>
 where
-    P: QueryItems + ObserveCapacity + Clock + Sync,
+    P: GetItem + QueryItems + ObserveCapacity + Clock + Sync,
 {
     let now_ms = ports.now().as_millisecond();
-    let loaded = load::load(ports, pool).await?;
     let rules = rules::of(ctx.policy, pool);
-    let snapshot = snapshot::of(pool, &loaded, &rules, now_ms);
+    let searched_to = Guard::read(ports, &pool.name).await?.state().searched_to.clone();
+    let loaded = load::load(ports, pool, &rules, now_ms, searched_to).await?;
+    let snapshot = snapshot::of(ctx, pool, &loaded, &rules, now_ms);
     let plan = decide(&snapshot, &rules, now_ms);
     Ok(Look { loaded, snapshot, rules, plan, now_ms })
 }

@@ -11,7 +11,7 @@ use osprey_pipeline::context::Context;
 use osprey_pipeline::dead::{self, DeadKind, DeadLetter, DeadStatus};
 use osprey_pipeline::failure::Failure;
 use osprey_pipeline::repository::{self, Change, Changed, Loaded};
-use osprey_pipeline::{dependents, dispatch, key, redrive, stop};
+use osprey_pipeline::{dependents, dispatch, key, redrive, stop, waits};
 use osprey_ports::{Expect, ReceivedMessage, StoreError, Write};
 
 use crate::authority::{self, Denied};
@@ -73,8 +73,10 @@ async fn on_job<P: Ports>(
     id: JobId,
 ) -> Result<(), Failure> {
     let now = ports.now().as_millisecond();
+    let dependencies = if may_wait(action) { dependents::dependencies(ports, id).await? } else { Vec::new() };
     let changed = repository::change(ports, ctx.settings, id, |job| {
         let (mut change, done) = plan(job, action, now).ok()?;
+        change.with.extend(waits::begin(&change.job, &dependencies));
         change.with.extend(kept(message, action, Some(id), now, Ok(done)));
         Some(change)
     })
@@ -87,6 +89,11 @@ async fn on_job<P: Ports>(
         },
         Changed::Missing => refuse(ports, kept(message, action, None, now, Err(unknown(id)))).await,
     }
+}
+
+/// Whether a job may wait for others again after an action.
+fn may_wait(action: &Action) -> bool {
+    matches!(action, Action::RequeueJob { .. } | Action::ReleaseJob { .. })
 }
 
 fn unknown(id: JobId) -> Refusal {
@@ -288,8 +295,10 @@ async fn restart<P: Ports>(
     if job.state != JobState::Dead {
         return Ok(Err(wrong(&job, "redrive", "; only dead jobs can be")));
     }
-    let expect = Expect::Version(version);
-    Ok(Ok(repository::writes(Some(&job), &restarted(&job, now), ctx.settings, expect)?))
+    let next = restarted(&job, now);
+    let mut writes = repository::writes(Some(&job), &next, ctx.settings, Expect::Version(version))?;
+    writes.extend(waits::begin(&next, &dependents::dependencies(ports, id).await?));
+    Ok(Ok(writes))
 }
 
 async fn after_redrive<P: Ports>(ctx: &Context<'_>, ports: &P, letter: &DeadLetter) -> Result<(), Failure> {

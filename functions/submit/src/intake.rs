@@ -10,7 +10,7 @@ use osprey_pipeline::context::Context;
 use osprey_pipeline::derive::{self, Evaluation};
 use osprey_pipeline::failure::Failure;
 use osprey_pipeline::record::{self, Record};
-use osprey_pipeline::{dependents, dispatch, key, repository};
+use osprey_pipeline::{dependents, dispatch, key, repository, waits};
 use osprey_ports::{Expect, ReceivedMessage, StoreError, Write};
 use serde::Serialize;
 use serde_json::Value;
@@ -144,7 +144,7 @@ fn new_job(
         state,
         team: evaluation.metadata.team.as_deref().map(|team| cut(team, NAME_CHARS_MAX)),
         gpus: demand.gpus.saturating_mul(demand.array_size.max(1)),
-        needs: derive::needs(&evaluation.metadata, demand),
+        needs: evaluation.needs(),
         not_before: if state == JobState::Queued { now } else { 0 },
         depth: evaluation.depth,
         depends: !door.dependencies.is_empty(),
@@ -178,6 +178,7 @@ fn writes(ctx: &Context<'_>, job: &Job, record: &Record, door: &Door) -> Result<
     writes.extend(record::writes(&key::job_partition(job.id), record));
     if job.state == JobState::Waiting {
         writes.push(repository::create(key::depends(job.id), repository::json(&door.dependencies)));
+        writes.extend(waits::begin(job, &door.dependencies));
         writes.extend(door.parents.iter().map(|parent| Write::Put {
             item: osprey_ports::Item::new(key::child(*parent, job.id), "{}"),
             expect: Expect::Any,

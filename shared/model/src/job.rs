@@ -142,6 +142,9 @@ pub struct Job {
     /// holds capacity of the pool from its claim to its end.
     #[serde(default, skip_serializing_if = "is_default")]
     pub scheduled: bool,
+    /// Whether its wait has brought it to the front of its tier in its pool's line.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub aged: bool,
     /// When it was recorded.
     pub created_at: i64,
     /// When it last changed.
@@ -170,6 +173,9 @@ pub struct Job {
     /// Whether its next attempt stays off Spot.
     #[serde(default, skip_serializing_if = "is_default")]
     pub avoid_spot: bool,
+    /// Pools that couldn't get capacity when it was moved on: its next attempt goes elsewhere if it can.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub avoid_pools: Vec<PoolName>,
     /// Ancestors by `parent-job-id`.
     #[serde(default, skip_serializing_if = "is_default")]
     pub depth: u32,
@@ -200,12 +206,49 @@ pub struct Needs {
     /// Children of an array.
     #[serde(skip_serializing_if = "is_default")]
     pub children: u32,
-    /// How long its user expects an attempt to run, in seconds.
+    /// How long an attempt is expected to run, in seconds.
     #[serde(skip_serializing_if = "is_default")]
     pub expected_seconds: u64,
+    /// How that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expected_by: Option<EstimateSource>,
     /// The longest that an attempt may run, in seconds.
     #[serde(skip_serializing_if = "is_default")]
     pub longest_seconds: u64,
+}
+
+/// How the expected run of a job is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum EstimateSource {
+    /// The job says so.
+    Declared,
+    /// Runs of the jobs that it comes from.
+    Predecessors,
+    /// Runs of its definition by its team.
+    DefinitionOfTeam,
+    /// Runs of its definition.
+    Definition,
+    /// Runs of its team.
+    Team,
+}
+
+impl EstimateSource {
+    /// Every source, the most like the job first.
+    pub const ALL: [Self; 5] =
+        [Self::Declared, Self::Predecessors, Self::DefinitionOfTeam, Self::Definition, Self::Team];
+
+    /// The word in records and JSON.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Declared => "declared",
+            Self::Predecessors => "predecessors",
+            Self::DefinitionOfTeam => "definition-of-team",
+            Self::Definition => "definition",
+            Self::Team => "team",
+        }
+    }
 }
 
 /// Lineage counters: each attempt is counted once, in the write that closes it.
@@ -392,6 +435,7 @@ impl Job {
             gpus: 0,
             needs: Needs::default(),
             scheduled: false,
+            aged: false,
             created_at: now,
             updated_at: now,
             not_before: 0,
@@ -402,6 +446,7 @@ impl Job {
             stop: None,
             memory_mib: None,
             avoid_spot: false,
+            avoid_pools: Vec::new(),
             depth: 0,
             depends: false,
             fallback: false,

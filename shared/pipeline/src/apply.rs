@@ -18,6 +18,7 @@ use osprey_ports::{
 };
 
 use crate::context::Context;
+use crate::experience::{self, Ran};
 use crate::failure::Failure;
 use crate::outgoing::{self, Owner};
 use crate::repository::{self, Change, Changed};
@@ -268,12 +269,23 @@ async fn close<P: Ports>(
         tracing::warn!(job_id = %job, batch_job_id = %id, "a job that succeeded was killed for its memory.");
     }
     tell(&after, class, detail);
+    learn(ports, &before, class, detail).await;
     if before.scheduled && ctx.pool(&before.pool).is_some_and(|pool| pool.mode == PoolMode::Held) {
         // What it held is free.
         wake::pool(ports, &before.pool, 0).await;
     }
     follow(ctx, ports, &after, now).await?;
     Ok(Applied::Moved)
+}
+
+/// Takes in how long a run took that ended well. Nobody waits for an estimate, so nothing depends on this.
+async fn learn<P: Ports>(ports: &P, job: &Job, class: EndClass, detail: &JobDetail) {
+    let times = detail.started_at.zip(detail.stopped_at);
+    let run_ms = times.and_then(|(from, to)| u64::try_from(to.saturating_sub(from)).ok());
+    let Some(run_ms) = run_ms.filter(|_| class == EndClass::Succeeded && job.scheduled) else { return };
+    if let Err(failure) = experience::learn(ports, Ran { job, run_ms }).await {
+        tracing::warn!(job_id = %job.id, error = failure.story(), "how long a run took could not be noted.");
+    }
 }
 
 /// Says how an attempt ended, once: the numbers of CloudWatch are made of this.
@@ -418,6 +430,7 @@ impl Closing<'_> {
         job.run = None;
         job.stop = None;
         job.scheduled = false;
+        job.avoid_pools = Vec::new();
         job.last_end = Some(self.class);
         job.counts = verdict.counts;
         job.budget = verdict.budget;

@@ -258,7 +258,8 @@ async fn is_awaited<P: QueryItems + Sync>(ports: &P, id: JobId) -> Result<bool, 
 
 impl Dependency {
     /// The job of ours that it is on, known or announced.
-    fn job(&self) -> Option<JobId> {
+    #[must_use]
+    pub fn job(&self) -> Option<JobId> {
         match &self.on {
             On::Job(job) => Some(*job),
             On::Unknown => JobId::parse(&self.given),

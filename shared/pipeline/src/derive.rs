@@ -2,24 +2,28 @@
 
 use std::collections::BTreeMap;
 
-use osprey_model::decision::Decision;
+use osprey_model::decision::{Decision, Derivation};
 use osprey_model::definition::JobDefinition;
 use osprey_model::facts::{Facts, JobFacts, LineageFacts, TeamFacts};
-use osprey_model::id::{BatchJobId, JobId};
+use osprey_model::id::{BatchJobId, JobId, PoolName};
 use osprey_model::job::{Attempt, Job, Needs};
 use osprey_model::metadata::Metadata;
-use osprey_model::pool::{CapacityType, Pool};
+use osprey_model::pool::{CapacityType, Pool, PoolMode};
 use osprey_model::reason::{ReasonCode, Refusal};
 use osprey_model::request::SubmitJobRequest;
 use osprey_model::resources::{self, Demand};
 use osprey_model::sender::Sender;
 use osprey_policy::admission::{self, AdmissionInput};
+use osprey_policy::estimate::Estimate;
 use osprey_policy::identity::{self, Claims, Identity};
 use osprey_ports::{Clock, DescribeJobDefinition, GetItem, QueryIndex, QueryItems};
 
 use crate::context::Context;
+use crate::experience::{self, Asked};
 use crate::failure::Failure;
-use crate::{key, outgoing, repository, usage};
+use crate::record::{self, Record};
+use crate::repository::Loaded;
+use crate::{dispatch, key, outgoing, repository, usage};
 
 /// Longest chain of parents that is followed; a longer one counts as this deep.
 const DEPTH_MAX: u32 = 32;
@@ -39,6 +43,8 @@ pub struct Evaluation {
     pub refusals: Vec<Refusal>,
     /// Ancestors by `parent-job-id`.
     pub depth: u32,
+    /// How long it is expected to run; `None` when nobody knows, or its pool doesn't ask.
+    pub expected: Option<Estimate>,
 }
 
 /// What a request says, as far as its sender may say it.
@@ -92,7 +98,8 @@ where
     let identity = ctx.policy.identity_of(sender);
     let Said { metadata, tags, demand, mut refusals, mut warnings, unreadable } =
         said(request, definition.as_ref(), identity);
-    let mut facts = facts(ports, request, &metadata, &demand, job).await?;
+    let parent = parent(ports, &metadata).await?;
+    let mut facts = facts(ports, request, &metadata, &demand, (job, parent.as_ref())).await?;
     facts.job.tags = tags;
     let derivation = ctx.policy.derive_for(&facts, Some(identity));
     let pools = identity.open_pools(ctx.pools);
@@ -120,10 +127,16 @@ where
     if let Some(why) = &derivation.fallback {
         warnings.push(format!("the policy could not be evaluated, so the fallback priority stands: {why}"));
     }
-    let pool = match job.filter(|job| job.avoid_spot) {
-        Some(_) => on_demand_pool(ctx, &pools, request, &demand, &derivation).or(admission.pool),
-        None => admission.pool,
+    let routed = Routed { request, demand: &demand, derivation: &derivation, pools: &pools };
+    let pool = job.and_then(|job| elsewhere(ctx, &routed, job)).or(admission.pool);
+    let asks = pool.as_ref().and_then(|pool| ctx.pool(pool)).is_some_and(|pool| pool.mode == PoolMode::Held);
+    let asked = Asked {
+        request,
+        definition: definition.as_ref(),
+        metadata: &metadata,
+        parent: parent.as_ref().map(|parent| parent.id),
     };
+    let expected = if asks { experience::expected(ports, ctx.policy.estimates(), &asked).await? } else { None };
     let decision = Decision {
         derivation,
         pool: pool.unwrap_or_default(),
@@ -131,20 +144,51 @@ where
         decided_at: ports.now(),
         warnings,
     };
-    Ok(Evaluation { definition, metadata, demand, decision, refusals, depth: facts.lineage.depth })
+    Ok(Evaluation { definition, metadata, demand, decision, refusals, depth: facts.lineage.depth, expected })
 }
 
-/// What a scheduling cycle has to know of a job beside its GPUs.
-#[must_use]
-pub fn needs(metadata: &Metadata, demand: &Demand) -> Needs {
-    let several = |count: u32| if count > 1 { count } else { 0 };
-    Needs {
-        vcpus: demand.vcpus.saturating_mul(demand.array_size.max(1)),
-        nodes: several(demand.nodes),
-        children: several(demand.array_size),
-        expected_seconds: metadata.expected_duration.unwrap_or(0),
-        longest_seconds: metadata.max_duration.unwrap_or(0),
+impl Evaluation {
+    /// What a scheduling cycle has to know of a job beside its GPUs.
+    #[must_use]
+    pub fn needs(&self) -> Needs {
+        let several = |count: u32| if count > 1 { count } else { 0 };
+        let demand = &self.demand;
+        Needs {
+            vcpus: demand.vcpus.saturating_mul(demand.array_size.max(1)),
+            nodes: several(demand.nodes),
+            children: several(demand.array_size),
+            expected_seconds: self.expected.map_or(0, |expected| expected.run_ms.div_ceil(1_000).max(1)),
+            expected_by: self.expected.map(|expected| expected.source),
+            longest_seconds: self.metadata.max_duration.unwrap_or(0),
+        }
     }
+}
+
+/// A queued job as it was read, and what it deserves by now.
+#[derive(Clone, Debug)]
+pub struct Again {
+    /// The job.
+    pub loaded: Loaded,
+    /// The message that it came with.
+    pub record: Record,
+    /// The request in it.
+    pub request: SubmitJobRequest,
+    /// What is decided about it now.
+    pub evaluation: Evaluation,
+}
+
+/// Derives a job again before it is started: its message is read, and what policy and history say of it now.
+///
+/// # Errors
+/// When the store or Batch fails.
+pub async fn again<P>(ctx: &Context<'_>, ports: &P, loaded: Loaded) -> Result<Again, Failure>
+where
+    P: GetItem + QueryItems + QueryIndex + DescribeJobDefinition + Clock + Sync,
+{
+    let record = record::of_job(ports, loaded.job.id).await?;
+    let request = dispatch::request_of(&record, loaded.job.id)?;
+    let evaluation = evaluate(ctx, ports, &request, &record.from(), Some(&loaded.job)).await?;
+    Ok(Again { loaded, record, request, evaluation })
 }
 
 fn multi_node() -> Refusal {
@@ -154,17 +198,30 @@ fn multi_node() -> Refusal {
     )
 }
 
-/// The first On-Demand pool that the job fits in; `None` when there is none, and then Spot has to do.
-fn on_demand_pool(
-    ctx: &Context<'_>,
-    pools: &[Pool],
-    request: &SubmitJobRequest,
-    demand: &Demand,
-    derivation: &osprey_model::decision::Derivation,
-) -> Option<osprey_model::id::PoolName> {
-    admission::route(request, demand, derivation, pools, ctx.policy, true)
-        .ok()
-        .filter(|name| ctx.pool(name).is_some_and(|pool| pool.capacity == CapacityType::OnDemand))
+/// What a pool is chosen for.
+struct Routed<'a> {
+    request: &'a SubmitJobRequest,
+    demand: &'a Demand,
+    derivation: &'a Derivation,
+    pools: &'a [Pool],
+}
+
+/// The pool of a job that something keeps from the usual one: a pool that couldn't get capacity, or Spot. `None` when
+/// there is no other that it fits in, and then the usual one has to do.
+fn elsewhere(ctx: &Context<'_>, routed: &Routed<'_>, job: &Job) -> Option<PoolName> {
+    let Routed { request, demand, derivation, pools } = routed;
+    let route = |pools: &[Pool]| {
+        admission::route(request, demand, derivation, pools, ctx.policy, job.avoid_spot).ok().filter(|name| {
+            !job.avoid_spot || ctx.pool(name).is_some_and(|pool| pool.capacity == CapacityType::OnDemand)
+        })
+    };
+    let others: Vec<Pool> = pools.iter().filter(|pool| !job.avoid_pools.contains(&pool.name)).cloned().collect();
+    if !job.avoid_pools.is_empty()
+        && let Some(pool) = route(&others)
+    {
+        return Some(pool);
+    }
+    if job.avoid_spot { route(pools) } else { None }
 }
 
 async fn facts<P>(
@@ -172,7 +229,7 @@ async fn facts<P>(
     request: &SubmitJobRequest,
     metadata: &Metadata,
     demand: &Demand,
-    job: Option<&Job>,
+    (job, parent): (Option<&Job>, Option<&Job>),
 ) -> Result<Facts, Failure>
 where
     P: GetItem + QueryItems + QueryIndex + Clock + Sync,
@@ -183,7 +240,7 @@ where
     };
     Ok(Facts {
         job: job_facts(request, metadata, demand),
-        lineage: lineage_facts(ports, metadata, job).await?,
+        lineage: lineage_facts(ports, job, parent).await?,
         team,
         now: ports.now(),
     })
@@ -205,12 +262,12 @@ pub fn job_facts(request: &SubmitJobRequest, metadata: &Metadata, demand: &Deman
     }
 }
 
-async fn lineage_facts<P>(ports: &P, metadata: &Metadata, job: Option<&Job>) -> Result<LineageFacts, Failure>
+async fn lineage_facts<P>(ports: &P, job: Option<&Job>, parent: Option<&Job>) -> Result<LineageFacts, Failure>
 where
-    P: GetItem + QueryItems + Sync,
+    P: QueryItems + Sync,
 {
     let mut facts = job.map(own_lineage).unwrap_or_default();
-    let Some(parent) = parent(ports, metadata).await? else { return Ok(facts) };
+    let Some(parent) = parent else { return Ok(facts) };
     facts.depth = parent.depth.saturating_add(1).min(DEPTH_MAX);
     facts.parent_runtime_seconds = last_runtime_seconds(ports, parent.id).await?;
     Ok(facts)

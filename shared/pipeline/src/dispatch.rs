@@ -18,10 +18,10 @@ use osprey_ports::{
 };
 
 use crate::context::Context;
-use crate::derive::{self, Evaluation};
+use crate::derive::{self, Again, Evaluation};
 use crate::failure::Failure;
 use crate::outgoing::{self, Outgoing, Owner};
-use crate::record::{self, Record};
+use crate::record::Record;
 use crate::repository::{self, Change, Changed, Loaded};
 use crate::{dead, internal, key, start, stop};
 
@@ -73,9 +73,7 @@ pub async fn dispatch<P: Ports>(ctx: &Context<'_>, ports: &P, id: JobId) -> Resu
     if let Some(until) = no_token(ctx, ports, &loaded.job).await {
         return postpone(ctx, ports, &loaded, until).await;
     }
-    let record = record::of_job(ports, id).await?;
-    let request = request_of(&record, id)?;
-    let evaluation = derive::evaluate(ctx, ports, &request, &record.from(), Some(&loaded.job)).await?;
+    let Again { loaded, record, request, evaluation } = derive::again(ctx, ports, loaded).await?;
     attempt(ctx, ports, &loaded, &record, &request, &evaluation).await
 }
 
@@ -117,7 +115,7 @@ async fn attempt<P: Ports>(
 ) -> Result<(), Failure> {
     let decision = &evaluation.decision;
     if ctx.pool(&decision.pool).is_some_and(|pool| pool.mode == PoolMode::Held) {
-        return start::stand(ctx, ports, loaded, decision).await;
+        return start::stand(ctx, ports, loaded, evaluation).await;
     }
     let Claim::Won(claimed) = claim(ctx, ports, loaded, record, request, evaluation, None).await? else {
         return Ok(());
@@ -208,6 +206,7 @@ pub(crate) async fn claim<P: Ports>(
         return Ok(Claim::Lost);
     };
     let mut job = decided(&loaded.job, decision);
+    job.needs = evaluation.needs();
     job.state = JobState::Claimed;
     job.attempt = loaded.job.attempt.saturating_add(1);
     job.claim = Some(osprey_model::job::Claim { at: now, queue: queue.clone(), empty_lists: 0 });

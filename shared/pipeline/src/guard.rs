@@ -19,7 +19,27 @@ pub struct PoolState {
     /// When the look began that the plan was made on, milliseconds since 1970. Whoever was woken before that has
     /// nothing to add.
     pub looked_at: i64,
+    /// Since when the pool hasn't got the capacity that it asked for, as of that look, milliseconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub no_capacity_since: Option<i64>,
+    /// How far behind its front the line has been looked through for jobs whose wait should bring them there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub searched_to: Option<String>,
 }
+
+/// What a cycle has seen of its pool.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Seen {
+    /// When its look began, milliseconds since 1970.
+    pub looked_at: i64,
+    /// As [`PoolState::no_capacity_since`].
+    pub no_capacity_since: Option<i64>,
+    /// As [`PoolState::searched_to`].
+    pub searched_to: Option<String>,
+}
+
+/// A pool of which nobody has said for so long that it has no capacity may have some by now, milliseconds.
+const MARK_MS_MAX: i64 = 1_800_000;
 
 /// A pool's plan as somebody last saw or left it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,8 +71,10 @@ impl Guard {
     ///
     /// # Errors
     /// When the store fails.
-    pub async fn commit<P: WriteItems + Sync>(mut self, ports: &P, looked_at: i64) -> Result<Option<Self>, Failure> {
-        self.state = PoolState { plan: self.state.plan.saturating_add(1), looked_at };
+    pub async fn commit<P: WriteItems + Sync>(mut self, ports: &P, seen: Seen) -> Result<Option<Self>, Failure> {
+        let Seen { looked_at, no_capacity_since, searched_to } = seen;
+        let plan = self.state.plan.saturating_add(1);
+        self.state = PoolState { plan, looked_at, no_capacity_since, searched_to };
         match ports.write_items(&[self.step()]).await {
             Ok(()) => {
                 self.stepped();
@@ -75,6 +97,22 @@ impl Guard {
     pub fn stepped(&mut self) {
         self.version = self.version.saturating_add(1);
     }
+}
+
+/// The pools that don't get the capacity that they asked for, as their cycles have seen it not long ago.
+///
+/// # Errors
+/// When the store fails.
+pub async fn without_capacity<P: QueryItems + Sync>(ports: &P, now: i64) -> Result<Vec<PoolName>, Failure> {
+    let query = SortQuery { partition: key::POOLS.to_owned(), prefix: String::new(), after: None, limit: 500 };
+    let mut marked = Vec::new();
+    for item in ports.query_items(&query).await?.items {
+        let state: PoolState = repository::read(&item)?;
+        if state.no_capacity_since.is_some() && now < state.looked_at.saturating_add(MARK_MS_MAX) {
+            marked.push(PoolName::new(item.key.sort.as_str()));
+        }
+    }
+    Ok(marked)
 }
 
 /// The pools that ever had a plan.

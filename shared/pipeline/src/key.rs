@@ -17,12 +17,15 @@
 //! | `LINE#pool` | `tier#nnnn#time#id` | a job that waits for a cycle of its pool |
 //! | `POOL#pool` | `HOLD#id` | a job that holds capacity of its pool |
 //! | `POOLS` | `pool` | the pool's plan |
+//! | `WAITS` | `nnnn#id` | a job that waits for others, and for which |
+//! | `RUNS#definition`, `RUNS` | `ALL`, `TEAM#team` | the newest runs of a definition, of a team |
+//! | `ESTIMATES` | how they were known | how estimates of run times came out |
 //! | `USAGE#team` | `DAY#yyyy-mm-dd` | GPU-milliseconds of the day, by kind |
 
 use std::fmt::Write as _;
 
 use osprey_model::id::{BatchJobId, JobId, MessageId, PoolName};
-use osprey_model::job::Job;
+use osprey_model::job::{EstimateSource, Job};
 use osprey_ports::{Index, IndexEntry, Key};
 
 /// Sort key of the state of a job or a dead letter.
@@ -47,6 +50,10 @@ pub const DAY: &str = "DAY#";
 pub const HOLD: &str = "HOLD#";
 /// Partition of the plans of pools.
 pub const POOLS: &str = "POOLS";
+/// Partition of the jobs that wait for others.
+pub const WAITS: &str = "WAITS";
+/// Partition of how estimates came out.
+pub const ESTIMATES: &str = "ESTIMATES";
 /// Partition of the listing of jobs.
 pub const JOBS: &str = "JOBS";
 /// Partition of the listing of dead letters.
@@ -169,6 +176,31 @@ pub fn hold(pool: &PoolName, id: JobId) -> Key {
 #[must_use]
 pub fn pool_state(pool: &PoolName) -> Key {
     Key::new(POOLS, pool.as_str())
+}
+
+/// A job that waits for others: the highest priority first.
+#[must_use]
+pub fn waits(priority: u32, id: JobId) -> Key {
+    Key::new(WAITS, format!("{:04}#{id}", 9999_u32.saturating_sub(priority)))
+}
+
+/// The newest runs of a definition, of all teams or of one.
+#[must_use]
+pub fn runs_of_definition(definition: &str, team: Option<&str>) -> Key {
+    let sort = team.map_or_else(|| "ALL".to_owned(), |team| format!("TEAM#{team}"));
+    Key::new(format!("RUNS#{definition}"), sort)
+}
+
+/// The newest runs of a team.
+#[must_use]
+pub fn runs_of_team(team: &str) -> Key {
+    Key::new("RUNS", format!("TEAM#{team}"))
+}
+
+/// How estimates that were known so came out.
+#[must_use]
+pub fn estimates(source: EstimateSource) -> Key {
+    Key::new(ESTIMATES, source.as_str())
 }
 
 /// A time as it sorts: milliseconds since 1970 in thirteen digits.

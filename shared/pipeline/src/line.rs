@@ -111,11 +111,23 @@ pub fn writes(before: Option<&Job>, after: &Job) -> Vec<Write> {
     writes
 }
 
-/// The place of a job in its pool's line: tier by tier, the highest priority first, then who came first.
+/// The place of a job in its pool's line: tier by tier, those first whose wait has brought them there, then the highest
+/// priority, then who came first.
 fn place(job: &Job) -> Key {
-    let behind = 9999_u32.saturating_sub(job.priority);
-    let sort = format!("{}#{behind:04}#{}#{}", job.tier, key::sortable(job.created_at), job.id);
+    let time = key::sortable(job.created_at);
+    let sort = if job.aged {
+        // Sorts before every digit.
+        format!("{}#!#{time}#{}", job.tier, job.id)
+    } else {
+        format!("{}#{:04}#{time}#{}", job.tier, 9999_u32.saturating_sub(job.priority), job.id)
+    };
     Key::new(key::line_partition(&job.pool), sort)
+}
+
+/// The place of a job in a pool's line; `None` for one that doesn't stand there.
+#[must_use]
+pub fn place_in(job: &Job, pool: &PoolName) -> Option<InLine> {
+    (job.scheduled && job.state == JobState::Queued && job.pool == *pool).then(|| in_line(job))
 }
 
 fn in_line(job: &Job) -> InLine {
@@ -195,6 +207,23 @@ async fn page<P: QueryItems + Sync>(
 ) -> Result<osprey_ports::Page, Failure> {
     let partition = key::line_partition(pool);
     Ok(ports.query_items(&SortQuery { partition, prefix: prefix.to_owned(), after, limit }).await?)
+}
+
+/// A piece of a pool's line, wherever it lies: so many rows behind a place, and the place of the last of them; `None`
+/// when the line ends with it. One request.
+///
+/// # Errors
+/// When the store fails.
+pub async fn behind<P: QueryItems + Sync>(
+    ports: &P,
+    pool: &PoolName,
+    after: Option<String>,
+    limit: usize,
+) -> Result<(Vec<InLine>, Option<String>), Failure> {
+    let page = page(ports, pool, "", after, limit).await?;
+    let last = page.items.last().filter(|_| page.more).map(|item| item.key.sort.clone());
+    let jobs: Result<Vec<InLine>, Failure> = page.items.iter().map(repository::read).collect();
+    Ok((jobs?, last))
 }
 
 /// The first in a pool's line; `None` when nobody stands there.
@@ -303,5 +332,7 @@ mod tests {
         assert!(sort(9_999, 5_000) < sort(950, 1_000));
         assert!(sort(950, 1_000) < sort(950, 5_000));
         assert!(sort(10, 1_000) < sort(9, 1_000));
+        let aged = place(&Job { aged: true, priority: 0, created_at: 9_000, ..job() }).sort;
+        assert!(aged < sort(9_999, 1_000) && aged.starts_with("production#"), "{aged}");
     }
 }

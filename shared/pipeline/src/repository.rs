@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 
 use crate::context::Settings;
 use crate::failure::Failure;
-use crate::{key, line};
+use crate::{key, line, waits};
 
 /// Bytes of most items.
 const BYTES_USUAL: usize = 1024;
@@ -153,6 +153,7 @@ pub async fn write<P: WriteItems + Sync>(
 pub fn writes(before: Option<&Job>, after: &Job, settings: &Settings, expect: Expect) -> Result<Vec<Write>, Failure> {
     let mut writes = vec![Write::Put { item: item(after, settings)?, expect }];
     writes.extend(line::writes(before, after));
+    writes.extend(waits::end(before, after));
     Ok(writes)
 }
 

@@ -4,20 +4,20 @@
 //! then. A cycle starts it in three steps: [`prepare`] derives it again, [`claim`] claims it together with the plan's
 //! step, and [`send`] calls Batch and records what came of it. Nothing is sent for a plan that was superseded.
 
-use osprey_model::decision::Decision;
 use osprey_model::id::{JobId, PoolName};
 use osprey_model::job::{Job, JobState};
 use osprey_model::pool::PoolMode;
-use osprey_model::request::SubmitJobRequest;
-use osprey_ports::{Clock, SendMessage, StoreError, SubmitCall, SubmitError, Write, WriteItems};
+use osprey_ports::{Clock, GetItem, SendMessage, StoreError, SubmitCall, SubmitError, Write, WriteItems};
 
 use crate::context::Context;
-use crate::derive::{self, Evaluation};
+use crate::derive::{self, Again, Evaluation};
 use crate::dispatch::{self, Claim, Ports};
 use crate::failure::Failure;
-use crate::record::{self, Record};
 use crate::repository::{self, Change, Loaded};
 use crate::wake;
+
+/// Most pools without capacity that a job keeps in mind.
+const AVOIDED_MAX: usize = 4;
 
 /// Whether a queued job is for a cycle of its pool to start: it stands in the line of a pool that holds jobs.
 #[must_use]
@@ -42,11 +42,17 @@ where
 }
 
 /// Puts a queued job into the line of the pool that was decided for it.
-pub(crate) async fn stand<P>(ctx: &Context<'_>, ports: &P, loaded: &Loaded, decision: &Decision) -> Result<(), Failure>
+pub(crate) async fn stand<P>(
+    ctx: &Context<'_>,
+    ports: &P,
+    loaded: &Loaded,
+    evaluation: &Evaluation,
+) -> Result<(), Failure>
 where
     P: WriteItems + SendMessage + Clock + Sync,
 {
-    let mut job = dispatch::decided(&loaded.job, decision);
+    let mut job = dispatch::decided(&loaded.job, &evaluation.decision);
+    job.needs = evaluation.needs();
     job.scheduled = true;
     job.updated_at = ports.now().as_millisecond();
     match repository::write(ports, ctx.settings, loaded, Change::of(job.clone())).await {
@@ -68,12 +74,8 @@ pub(crate) async fn announce<P: SendMessage + Sync>(ctx: &Context<'_>, ports: &P
 }
 
 /// A job that a plan starts, read and derived again.
-pub struct Prepared {
-    loaded: Loaded,
-    record: Record,
-    request: SubmitJobRequest,
-    evaluation: Evaluation,
-}
+#[derive(Clone, Debug)]
+pub struct Prepared(Again);
 
 /// What came of preparing a start.
 pub enum Preparation {
@@ -95,16 +97,54 @@ pub async fn prepare<P: Ports>(ctx: &Context<'_>, ports: &P, id: JobId) -> Resul
     if job.state != JobState::Queued || !job.scheduled || job.not_before > ports.now().as_millisecond() {
         return Ok(Preparation::Gone);
     }
-    let record = record::of_job(ports, id).await?;
-    let request = dispatch::request_of(&record, id)?;
-    let evaluation = derive::evaluate(ctx, ports, &request, &record.from(), Some(job)).await?;
-    let decision = &evaluation.decision;
+    let again = derive::again(ctx, ports, loaded).await?;
+    let (job, decision) = (&again.loaded.job, &again.evaluation.decision);
     let stays = decision.pool == job.pool && decision.derivation.tier == job.tier;
     if ctx.pool(&decision.pool).is_some() && (!stays || decision.derivation.priority < job.priority) {
-        stand(ctx, ports, &loaded, decision).await?;
+        stand(ctx, ports, &again.loaded, &again.evaluation).await?;
         return Ok(Preparation::Moved(decision.pool.clone()));
     }
-    Ok(Preparation::Ready(Box::new(Prepared { loaded, record, request, evaluation })))
+    Ok(Preparation::Ready(Box::new(Prepared(again))))
+}
+
+/// Moves a job that waits in vain to a pool that isn't one of these; `None` when there is none for it, or it isn't in
+/// the line any more.
+///
+/// # Errors
+/// When the store or Batch's descriptions fail.
+pub async fn move_on<P: Ports>(
+    ctx: &Context<'_>,
+    ports: &P,
+    id: JobId,
+    without: &[PoolName],
+) -> Result<Option<PoolName>, Failure> {
+    let Some(Loaded { job, version }) = repository::load(ports, id).await? else { return Ok(None) };
+    if job.state != JobState::Queued || !job.scheduled || !without.contains(&job.pool) {
+        return Ok(None);
+    }
+    let job = Job { avoid_pools: without.iter().take(AVOIDED_MAX).cloned().collect(), ..job };
+    let again = derive::again(ctx, ports, Loaded { job, version }).await?;
+    let to = &again.evaluation.decision.pool;
+    if without.contains(to) || ctx.pool(to).is_none() {
+        return Ok(None);
+    }
+    stand(ctx, ports, &again.loaded, &again.evaluation).await?;
+    Ok(Some(to.clone()))
+}
+
+/// Notes that a job's wait has brought it to the front of its line.
+///
+/// # Errors
+/// When the store fails.
+pub async fn bring_forward<P>(ctx: &Context<'_>, ports: &P, id: JobId) -> Result<(), Failure>
+where
+    P: GetItem + WriteItems + Sync,
+{
+    let aged = |job: &Job| {
+        let stands = job.scheduled && job.state == JobState::Queued && !job.aged;
+        stands.then(|| Change::of(Job { aged: true, ..job.clone() }))
+    };
+    repository::change(ports, ctx.settings, id, aged).await.map(drop)
 }
 
 /// A job that was claimed for a plan, and the call that submits it.
@@ -133,7 +173,7 @@ pub async fn claim<P: Ports>(
     prepared: &Prepared,
     step: Write,
 ) -> Result<Claimed, Failure> {
-    let Prepared { loaded, record, request, evaluation } = prepared;
+    let Prepared(Again { loaded, record, request, evaluation }) = prepared;
     match dispatch::claim(ctx, ports, loaded, record, request, evaluation, Some(step)).await? {
         Claim::Won(claimed) => {
             let call = dispatch::call(ctx, ports, &claimed.job, request, evaluation).await?;

@@ -61,6 +61,22 @@ where
     }))
 }
 
+/// The newest decision about a job; `None` for one that could not be read.
+///
+/// # Errors
+/// When the store fails.
+pub async fn decision<P>(ports: &P, id: JobId) -> Result<Option<Decision>, Failure>
+where
+    P: QueryItems + Sync,
+{
+    let partition = key::job_partition(id);
+    let newest = rows(ports, &partition, key::DECISION).await?.into_iter().next_back();
+    match newest {
+        Some(decision) => Ok(Some(decision)),
+        None => Ok(record::read(ports, partition).await?.and_then(|record| record.decision)),
+    }
+}
+
 async fn rows<P, T>(ports: &P, partition: &str, prefix: &str) -> Result<Vec<T>, Failure>
 where
     P: QueryItems + Sync,

@@ -1,5 +1,6 @@
 //! How long a job is expected to run: what it declares, else what runs like it have taught.
 
+pub use osprey_model::job::EstimateSource as Source;
 use osprey_model::metadata::Metadata;
 use serde::{Deserialize, Serialize};
 
@@ -57,22 +58,6 @@ pub struct Estimate {
     pub run_ms: u64,
     /// How that is known.
     pub source: Source,
-}
-
-/// How an estimate is known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Source {
-    /// The job says so.
-    Declared,
-    /// Runs of the jobs that it comes from.
-    Predecessors,
-    /// Runs of its definition by its team.
-    DefinitionOfTeam,
-    /// Runs of its definition.
-    Definition,
-    /// Runs of its team.
-    Team,
 }
 
 /// How long a job is expected to run; `None` when nobody knows, which keeps it from nothing but passing a job that GPUs

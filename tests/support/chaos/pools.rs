@@ -19,6 +19,8 @@ pub struct Pools {
     pub plans_made: u64,
     /// Claims that were made under one.
     pub claims: u64,
+    /// Jobs that are noted to wait for others, with their numbers.
+    waits: BTreeMap<String, u64>,
 }
 
 impl Pools {
@@ -28,8 +30,10 @@ impl Pools {
         let moved = self.move_rows(writes);
         let stray = moved.into_iter().find(|job| !states.iter().any(|item| item.key.partition == format!("JOB#{job}")));
         let stray = stray.map(|job| format!("a row of job {job} moved without its record"));
+        self.note_waits(writes);
         stray
             .or_else(|| states.iter().find_map(|item| self.drifted(item)))
+            .or_else(|| states.iter().find_map(|item| self.waits_wrongly(item)))
             .or_else(|| self.interleaved(writes, &states))
     }
 
@@ -49,6 +53,31 @@ impl Pools {
             moved.insert(job.to_owned());
         }
         moved
+    }
+
+    /// Notes who is said to wait for others.
+    fn note_waits(&mut self, writes: &[Write]) {
+        for write in writes {
+            let key = key_of(write);
+            let Some((_, job)) = key.sort.split_once('#').filter(|_| key.partition == "WAITS") else { continue };
+            match write {
+                Write::Put { item, .. } => {
+                    let priority = number(&item.body, "priority").unwrap_or(u64::MAX);
+                    self.waits.insert(job.to_owned(), priority);
+                }
+                Write::Delete { .. } => drop(self.waits.remove(job)),
+                _ => {}
+            }
+        }
+    }
+
+    /// Where a job waits and isn't said to, or the other way round.
+    fn waits_wrongly(&self, item: &Item) -> Option<String> {
+        let job = item.key.partition.strip_prefix("JOB#")?;
+        let waits = text(&item.body, "state") == Some("waiting");
+        let wanted = if waits { number(&item.body, "priority").or(Some(0)) } else { None };
+        let said = self.waits.get(job).copied();
+        (said != wanted).then(|| format!("job {job} is said to wait with {said:?} where its record wants {wanted:?}"))
     }
 
     /// Where a job's rows aren't what its record says.
@@ -119,7 +148,8 @@ fn wanted(job: &str, body: &str) -> Option<(String, String)> {
         "queued" => {
             let behind = 9999 - number(body, "priority").unwrap_or(0);
             let since = number(body, "created_at").unwrap_or(0);
-            Some((format!("LINE#{}", member("pool")), format!("{}#{behind:04}#{since:013}#{job}", member("tier"))))
+            let place = if body.contains("\"aged\":true") { "!".to_owned() } else { format!("{behind:04}") };
+            Some((format!("LINE#{}", member("pool")), format!("{}#{place}#{since:013}#{job}", member("tier"))))
         }
         "claimed" | "submitted" | "running" => Some((format!("POOL#{}", member("pool")), format!("HOLD#{job}"))),
         _ => None,

@@ -50,6 +50,12 @@ fn write(world: &mut World, at: i64, key: (&str, &str), body: &str) {
     world.write(&[Write::Put { item, expect: Expect::Any }]).unwrap();
 }
 
+/// Drops an item at a time.
+fn drop_row(world: &mut World, at: i64, key: (&str, &str)) {
+    world.now = world.start + at;
+    world.write(&[Write::Delete { key: Key::new(key.0, key.1), expect: Expect::Any }]).unwrap();
+}
+
 /// Changes an item behind the observer's back.
 fn forge(world: &mut World, key: (&str, &str), change: impl FnOnce(&mut Item)) {
     let mut item = world.store.get(&Key::new(key.0, key.1)).expect("the item is there").clone();

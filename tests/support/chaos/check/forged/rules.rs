@@ -39,6 +39,17 @@ fn a_child_that_is_claimed_before_its_parent_succeeded_is_found() {
     });
 }
 
+#[test]
+fn a_job_whose_wait_is_noted_otherwise_than_it_is_is_found() {
+    found("is said to wait with None where its record wants Some(0)", |world| {
+        state(world, 80_000, ("x", "m9"), "waiting", 0, "");
+    });
+    found("is said to wait with Some(7) where its record wants None", |world| {
+        write(world, 80_000, ("WAITS", "9992#x"), r#"{"priority":7}"#);
+        state(world, 80_000, ("x", "m9"), "queued", 0, "");
+    });
+}
+
 // Liveness.
 
 #[test]

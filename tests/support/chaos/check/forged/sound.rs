@@ -11,7 +11,7 @@ use super::super::super::batch::Wanted;
 use super::super::super::scenario::Truth;
 use super::super::super::script::{Outcome, Step};
 use super::super::super::world::World;
-use super::{batch_job, send, tell, write};
+use super::{batch_job, drop_row, send, tell, write};
 
 pub const PARENT: &str = "00000000-0000-4000-9000-00000000000a";
 pub const CHILD: &str = "00000000-0000-4000-9000-00000000000b";
@@ -130,7 +130,10 @@ fn child(world: &mut World) {
     let own = (CHILD, "m2");
     send(world, 5_000, "m2", child_truth());
     write(world, 6_000, (&of(CHILD), "RECORD#000"), "{}");
+    let place = format!("9999#{CHILD}");
+    write(world, 6_000, ("WAITS", &place), r#"{"priority":0}"#);
     state(world, 6_000, own, "waiting", 0, r#","depth":1"#);
+    drop_row(world, 71_000, ("WAITS", &place));
     state(world, 71_000, own, "queued", 0, r#","depth":1"#);
     state(world, 72_000, own, "claimed", 1, r#","depth":1"#);
     ran(world, "b4", (CHILD, 1), (75_000, 110_000), Outcome::Exit(143));
