@@ -36,7 +36,7 @@ fn the_command_prints_the_same_bytes_for_any_number_of_threads() {
     };
     let alone = printed("1");
     let failed = alone.lines().filter(|line| line.starts_with("seed ")).count();
-    assert!((2..12).contains(&failed), "the lines of failing seeds are what could be out of order:\n{alone}");
+    assert!(failed >= 2, "the lines of failing seeds are what could be out of order:\n{alone}");
     assert_eq!(printed("2"), alone);
     assert_eq!(printed("5"), alone);
 }

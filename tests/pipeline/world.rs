@@ -16,8 +16,9 @@ use osprey_pipeline::{repository, wake};
 use osprey_policy::Policy;
 use osprey_ports::{
     CallError, Capacity, Clock, DescribeJobDefinition, DescribeJobs, GetItem, IndexPage, IndexQuery, Item, Key,
-    ListChildren, NodeCapacity, ObserveCapacity, Page, QueryIndex, QueryItems, QueueKind, ReceivedMessage, SendMessage,
-    SortQuery, StoreError, SubmitCall, SubmitError, SubmitJob, SubmitRate, TerminateJob, Write, WriteItems,
+    ListChildren, NodeCapacity, ObserveCapacity, OutgoingEvent, Page, PutEvents, QueryIndex, QueryItems, QueueKind,
+    ReceivedMessage, SendMessage, SortQuery, StoreError, SubmitCall, SubmitError, SubmitJob, SubmitRate, TerminateJob,
+    Write, WriteItems,
 };
 
 pub type Checked = Result<(), Box<dyn std::error::Error>>;
@@ -142,6 +143,12 @@ impl DescribeJobDefinition for World {
 impl SendMessage for World {
     async fn send_message(&self, _: QueueKind, _: &str, _: u32) -> Result<MessageId, CallError> {
         Ok(MessageId::new("m"))
+    }
+}
+
+impl PutEvents for World {
+    async fn put_events(&self, _: &[OutgoingEvent]) -> Result<(), CallError> {
+        Ok(())
     }
 }
 

@@ -207,7 +207,7 @@ async fn reach(access: &Access, place: &AwsPlace) -> Result<(World, BTreeMap<Str
     session.check_table(table).await?;
     let url = outputs.get(QUEUE_URL).cloned();
     let queue_urls = url.into_iter().map(|url| (QueueKind::Submissions, url)).collect();
-    let wiring = Wiring { table: table.clone(), queue_urls, topic_arn: None, submit_rate: 1 };
+    let wiring = Wiring { table: table.clone(), queue_urls, topic_arn: None, event_bus: None, submit_rate: 1 };
     let world = session.world(&wiring);
     let found = in_force::read(&world).await?;
     found.check_layout().map_err(|sentence| CliError::new(ErrorCode::AwsUnreachable, sentence))?;

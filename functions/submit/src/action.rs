@@ -11,7 +11,7 @@ use osprey_pipeline::context::Context;
 use osprey_pipeline::dead::{self, DeadKind, DeadLetter, DeadStatus};
 use osprey_pipeline::failure::Failure;
 use osprey_pipeline::repository::{self, Change, Changed, Loaded};
-use osprey_pipeline::{dependents, dispatch, key, redrive, stop, waits};
+use osprey_pipeline::{dependents, dispatch, key, outbox, redrive, stop, waits};
 use osprey_ports::{Expect, ReceivedMessage, StoreError, Write};
 
 use crate::authority::{self, Denied};
@@ -273,32 +273,39 @@ async fn letter<P: Ports>(
     let next = if redrive { letter.redriven(now) } else { DeadLetter { status: DeadStatus::Discarded, ..letter } };
     let done = if redrive { "sent through again" } else { "discarded" };
     let mut writes = vec![Write::Put { item: next.item(), expect: Expect::Version(version) }];
+    let mut dead = None;
     if redrive && job.is_some() {
         match restart(ctx, ports, next.id, now).await? {
-            Ok(restarted) => writes.extend(restarted),
+            Ok((loaded, restarted)) => {
+                writes.extend(restarted);
+                dead = Some(loaded);
+            }
             Err(refusal) => return refused(refusal).await,
         }
     }
     writes.extend(kept(message, action, job, now, Ok(done.to_owned())));
     ports.write_items(&writes).await?;
+    if let Some(Loaded { job, version }) = dead {
+        outbox::put(ports, Some(&job), &restarted(&job, now), Expect::Version(version)).await;
+    }
     if redrive { after_redrive(ctx, ports, &next).await } else { Ok(()) }
 }
 
-/// The writes that put a dead job back into the queue.
+/// A dead job, and the writes that put it back into the queue.
 async fn restart<P: Ports>(
     ctx: &Context<'_>,
     ports: &P,
     id: JobId,
     now: i64,
-) -> Result<Result<Vec<Write>, Refusal>, Failure> {
-    let Some(Loaded { job, version }) = repository::load(ports, id).await? else { return Ok(Err(unknown(id))) };
-    if job.state != JobState::Dead {
-        return Ok(Err(wrong(&job, "redrive", "; only dead jobs can be")));
+) -> Result<Result<(Loaded, Vec<Write>), Refusal>, Failure> {
+    let Some(loaded) = repository::load(ports, id).await? else { return Ok(Err(unknown(id))) };
+    if loaded.job.state != JobState::Dead {
+        return Ok(Err(wrong(&loaded.job, "redrive", "; only dead jobs can be")));
     }
-    let next = restarted(&job, now);
-    let mut writes = repository::writes(Some(&job), &next, ctx.settings, Expect::Version(version))?;
+    let next = restarted(&loaded.job, now);
+    let mut writes = repository::writes(Some(&loaded.job), &next, ctx.settings, Expect::Version(loaded.version))?;
     writes.extend(waits::begin(&next, &dependents::dependencies(ports, id).await?));
-    Ok(Ok(writes))
+    Ok(Ok((loaded, writes)))
 }
 
 async fn after_redrive<P: Ports>(ctx: &Context<'_>, ports: &P, letter: &DeadLetter) -> Result<(), Failure> {

@@ -10,7 +10,7 @@ use osprey_pipeline::context::Context;
 use osprey_pipeline::derive::{self, Evaluation};
 use osprey_pipeline::failure::Failure;
 use osprey_pipeline::record::{self, Record};
-use osprey_pipeline::{dependents, dispatch, key, repository, waits};
+use osprey_pipeline::{dependents, dispatch, key, outbox, repository, waits};
 use osprey_ports::{Expect, ReceivedMessage, StoreError, Write};
 use serde::Serialize;
 use serde_json::Value;
@@ -50,6 +50,7 @@ pub async fn job<P: Ports>(
     match ports.write_items(&writes(ctx, &new, &record, &door)?).await {
         Ok(()) => {
             tell(&new);
+            outbox::put(ports, None, &new, Expect::Absent).await;
             match new.state {
                 JobState::Queued => dispatch::fresh(ctx, ports, &new, &record, request, &evaluation).await,
                 _ => onward(ctx, ports, &new).await,
@@ -241,6 +242,7 @@ pub async fn refuse<P: Ports>(
     match ports.write_items(&writes).await {
         Ok(()) => {
             tell(&job);
+            outbox::put(ports, None, &job, Expect::Absent).await;
             Ok(())
         }
         Err(StoreError::Conflict { .. }) => Ok(()),

@@ -2,8 +2,9 @@
 //!
 //! It finds work in the index of what is due, which lags; each job is read again before anything is done, and one that
 //! the index doesn't show yet is found the next time. It releases jobs whose back-off is over, settles submissions
-//! whose outcome isn't known, asks after jobs whose events never came, tells people of dead letters, and sends those again
-//! whose redrive was lost. Pools in whose line somebody stands are woken.
+//! whose outcome isn't known, asks after jobs whose events never came, tells people of dead letters, sends those again
+//! whose redrive was lost, and puts events that whoever wrote them could not put. Pools in whose line somebody stands are
+//! woken.
 
 pub mod numbers;
 mod pools;
@@ -16,7 +17,7 @@ use osprey_pipeline::context::Context;
 use osprey_pipeline::driver::guard;
 use osprey_pipeline::failure::Failure;
 use osprey_pipeline::repository::{self, Changed};
-use osprey_pipeline::{dependents, dispatch, forgotten, key, redrive, settle};
+use osprey_pipeline::{dependents, dispatch, forgotten, key, outbox, redrive, settle};
 use osprey_ports::batch::DESCRIBE_JOBS_MAX;
 use osprey_ports::{Index, IndexQuery, Notify};
 
@@ -37,6 +38,8 @@ pub struct Report {
     pub failed: usize,
     /// Jobs asked after.
     pub asked: usize,
+    /// Events that were put since nobody else had.
+    pub told: usize,
 }
 
 /// Does everything whose time has come.
@@ -58,6 +61,11 @@ pub async fn handle<P: Ports>(ctx: &Context<'_>, ports: &P) -> Report {
             Ok(Err(failure)) => report.fail(&failure.story()),
             Err(panicked) => report.fail(&panicked.to_string()),
         }
+    }
+    match guard(outbox::put_left(ports, ports.now().as_millisecond())).await {
+        Ok(Ok(told)) => report.told = told,
+        Ok(Err(failure)) => report.fail(&failure.story()),
+        Err(panicked) => report.fail(&panicked.to_string()),
     }
     report.asked = silent.len();
     for some in silent.chunks(DESCRIBE_JOBS_MAX) {

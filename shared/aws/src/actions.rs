@@ -22,16 +22,19 @@ const SUBMIT: [&str; 5] = [
 #[must_use]
 pub fn of(function: &str) -> Option<Vec<&'static str>> {
     let further: &[&[&'static str]] = match function {
-        "submit" => &[&SUBMIT, &["batch:ListJobs", "batch:TerminateJob", "sqs:SendMessage"]],
-        "schedule" => &[&SUBMIT, &["batch:TerminateJob", "sqs:SendMessage"]],
+        "submit" => &[&SUBMIT, &["batch:ListJobs", "batch:TerminateJob", "events:PutEvents", "sqs:SendMessage"]],
+        "schedule" => &[&SUBMIT, &["batch:TerminateJob", "events:PutEvents", "sqs:SendMessage"]],
         "requeue" => &[&[
             "batch:DescribeJobDefinitions",
             "batch:DescribeJobs",
             "batch:ListJobs",
             "batch:TerminateJob",
+            "events:PutEvents",
             "sqs:SendMessage",
         ]],
-        "watch" => &[&SUBMIT, &["batch:ListJobs", "batch:TerminateJob", "sns:Publish", "sqs:SendMessage"]],
+        "watch" => {
+            &[&SUBMIT, &["batch:ListJobs", "batch:TerminateJob", "events:PutEvents", "sns:Publish", "sqs:SendMessage"]]
+        }
         "dead-letter" => &[&["sns:Publish", "sqs:SendMessage"]],
         _ => return None,
     };

@@ -15,6 +15,8 @@ const IDLE: Duration = Duration::from_secs(10);
 const CONNECT: Duration = Duration::from_millis(3_100);
 /// From the request to the first byte of the answer. A scan of Batch's list takes seconds at most.
 const READ: Duration = Duration::from_secs(20);
+/// For our own events, all tries together: the outbox makes up for those that are lost.
+const EVENTS: Duration = Duration::from_secs(3);
 /// Tries of one call that may be repeated, the first included.
 const TRIES: u32 = 4;
 
@@ -31,6 +33,8 @@ pub struct Clients {
     pub sqs: aws_sdk_sqs::Client,
     /// SNS.
     pub sns: aws_sdk_sns::Client,
+    /// EventBridge, with less patience: what it doesn't take now is put again later.
+    pub events: aws_sdk_eventbridge::Client,
 }
 
 impl Clients {
@@ -43,12 +47,17 @@ impl Clients {
     #[must_use]
     pub fn new(config: &SdkConfig) -> Self {
         let once = aws_sdk_batch::config::Builder::from(config).retry_config(RetryConfig::disabled()).build();
+        let hasty = aws_sdk_eventbridge::config::Builder::from(config)
+            .timeout_config(TimeoutConfig::builder().connect_timeout(CONNECT).operation_timeout(EVENTS).build())
+            .retry_config(RetryConfig::standard().with_max_attempts(2))
+            .build();
         Self {
             batch: aws_sdk_batch::Client::new(config),
             batch_once: aws_sdk_batch::Client::from_conf(once),
             dynamodb: aws_sdk_dynamodb::Client::new(config),
             sqs: aws_sdk_sqs::Client::new(config),
             sns: aws_sdk_sns::Client::new(config),
+            events: aws_sdk_eventbridge::Client::from_conf(hasty),
         }
     }
 }

@@ -93,6 +93,13 @@ impl Fault {
     }
 }
 
+/// Reads an error that came inside an answer, without a status of its own.
+#[must_use]
+pub fn by_code(action: &str, code: &str, message: &str) -> Fault {
+    let status = if code.starts_with("Internal") || code.starts_with("Service") { 500 } else { 400 };
+    Fault::answered(action, status, code, message)
+}
+
 fn said(status: u16, code: &str, message: &str) -> String {
     let code = if code.is_empty() { "no code" } else { code };
     if message.is_empty() { format!("HTTP {status} ({code})") } else { format!("{message} (HTTP {status}, {code})") }

@@ -15,6 +15,7 @@ pub mod actions;
 pub mod batch;
 pub mod clients;
 pub mod clock;
+pub mod events;
 pub mod fault;
 pub mod notify;
 pub mod queues;

@@ -9,14 +9,15 @@ use osprey_model::id::{BatchJobId, MessageId, QueueName};
 use osprey_model::pool::Pool;
 use osprey_ports::{
     CallError, CancelJob, Capacity, Clock, DescribeJobDefinition, DescribeJobs, GetItem, IndexPage, IndexQuery, Item,
-    JobSummary, Key, ListChildren, ListJobs, Notice, Notify, ObserveCapacity, Page, QueryIndex, QueryItems, QueueKind,
-    SendMessage, SortQuery, StoreError, SubmitCall, SubmitError, SubmitJob, SubmitRate, TerminateJob, Write,
-    WriteItems,
+    JobSummary, Key, ListChildren, ListJobs, Notice, Notify, ObserveCapacity, OutgoingEvent, Page, PutEvents,
+    QueryIndex, QueryItems, QueueKind, SendMessage, SortQuery, StoreError, SubmitCall, SubmitError, SubmitJob,
+    SubmitRate, TerminateJob, Write, WriteItems,
 };
 
 use crate::batch::AwsBatch;
 use crate::clients::Clients;
 use crate::clock::SystemClock;
+use crate::events::EventBus;
 use crate::notify::SnsTopic;
 use crate::queues::SqsQueues;
 use crate::store::DynamoStore;
@@ -31,6 +32,8 @@ pub struct Wiring {
     pub queue_urls: BTreeMap<QueueKind, String>,
     /// The operators' topic.
     pub topic_arn: Option<String>,
+    /// The bus for our events; the account's default bus without it.
+    pub event_bus: Option<String>,
     /// SubmitJob calls a second, all processes together.
     pub submit_rate: u32,
 }
@@ -42,6 +45,7 @@ pub struct World {
     queues: SqsQueues,
     batch: AwsBatch,
     notify: SnsTopic,
+    events: EventBus,
 }
 
 impl World {
@@ -54,6 +58,7 @@ impl World {
             queues: SqsQueues::new(clients.sqs.clone(), wiring.queue_urls.clone()),
             batch: AwsBatch::new(clients, tokens),
             notify: SnsTopic::new(clients.sns.clone(), wiring.topic_arn.clone()),
+            events: EventBus::new(clients.events.clone(), wiring.event_bus.clone()),
         }
     }
 
@@ -103,6 +108,12 @@ impl SendMessage for World {
 impl Notify for World {
     async fn notify(&self, notice: &Notice) -> Result<(), CallError> {
         self.notify.notify(notice).await
+    }
+}
+
+impl PutEvents for World {
+    async fn put_events(&self, events: &[OutgoingEvent]) -> Result<(), CallError> {
+        self.events.put_events(events).await
     }
 }
 

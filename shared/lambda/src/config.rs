@@ -56,9 +56,10 @@ fn count(problems: usize) -> String {
 }
 
 /// The variables that are read, but for those of the queues.
-const KNOWN: [&str; 9] = [
+const KNOWN: [&str; 10] = [
     "OSPREY_TABLE",
     "OSPREY_TOPIC_ARN",
+    "OSPREY_EVENT_BUS",
     "OSPREY_POOLS",
     "OSPREY_POLICY",
     "OSPREY_SUBMIT_RATE",
@@ -151,7 +152,13 @@ impl Reader<'_> {
         let table = self.required("OSPREY_TABLE", "the name of the DynamoDB table").unwrap_or_default();
         let queue_urls = QueueKind::ALL.into_iter().filter_map(|queue| Some((queue, self.queue_url(function, queue)?)));
         let queue_urls = queue_urls.collect();
-        Wiring { table, queue_urls, topic_arn: self.topic(function), submit_rate: self.submit_rate() }
+        Wiring {
+            table,
+            queue_urls,
+            topic_arn: self.topic(function),
+            event_bus: self.optional("OSPREY_EVENT_BUS"),
+            submit_rate: self.submit_rate(),
+        }
     }
 
     fn queue_url(&mut self, function: &Function, queue: QueueKind) -> Option<String> {

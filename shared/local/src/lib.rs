@@ -12,6 +12,7 @@ pub mod batch;
 pub mod clock;
 pub mod database;
 pub mod documents;
+mod events;
 pub mod notify;
 pub mod queues;
 pub mod state_dir;

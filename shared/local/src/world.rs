@@ -10,15 +10,16 @@ use osprey_model::id::{BatchJobId, MessageId, QueueName};
 use osprey_model::pool::Pool;
 use osprey_ports::{
     CallError, CancelJob, Capacity, Clock, DescribeJobDefinition, DescribeJobs, GetItem, IndexPage, IndexQuery, Item,
-    JobSummary, Key, ListChildren, ListJobs, Notice, Notify, ObserveCapacity, Page, QueryIndex, QueryItems, QueueKind,
-    SendMessage, SortQuery, StoreError, SubmitCall, SubmitError, SubmitJob, SubmitRate, TerminateJob, Write,
-    WriteItems,
+    JobSummary, Key, ListChildren, ListJobs, Notice, Notify, ObserveCapacity, OutgoingEvent, Page, PutEvents,
+    QueryIndex, QueryItems, QueueKind, SendMessage, SortQuery, StoreError, SubmitCall, SubmitError, SubmitJob,
+    SubmitRate, TerminateJob, Write, WriteItems,
 };
 
 use crate::batch::LocalBatchPorts;
 use crate::clock::{ScaledClock, VirtualClock};
 use crate::database::Database;
 use crate::documents::LocalDocuments;
+use crate::events;
 use crate::notify::LocalNotify;
 use crate::queues::LocalQueues;
 use crate::state_dir::StateDir;
@@ -260,6 +261,18 @@ impl DescribeJobDefinition for LocalWorld {
 impl ObserveCapacity for LocalWorld {
     async fn observe_capacity(&self, pool: &Pool) -> Result<Capacity, CallError> {
         self.parts.batch.observe_capacity(pool).await
+    }
+}
+
+impl PutEvents for LocalWorld {
+    async fn put_events(&self, events: &[OutgoingEvent]) -> Result<(), CallError> {
+        if self.parts.event_copies.is_empty() {
+            return Ok(());
+        }
+        let time = self.now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+        let bodies: Vec<String> = events.iter().map(|event| events::text(event, &time)).collect();
+        let targets: Vec<&str> = self.parts.event_copies.iter().map(String::as_str).collect();
+        self.parts.queues.clone().with_sender(events::SENDER).send_all(&targets, &bodies)
     }
 }
 

@@ -13,8 +13,8 @@ use osprey_model::request::{RetryStrategy, SubmitJobRequest};
 use osprey_model::resources::Demand;
 use osprey_policy::requeue::{Ended, Next, Verdict, after_end};
 use osprey_ports::{
-    Clock, DescribeJobDefinition, DescribeJobs, GetItem, ListChildren, QueryItems, SendMessage, TerminateJob, Write,
-    WriteItems,
+    Clock, DescribeJobDefinition, DescribeJobs, GetItem, ListChildren, PutEvents, QueryItems, SendMessage,
+    TerminateJob, Write, WriteItems,
 };
 
 use crate::context::Context;
@@ -41,6 +41,7 @@ pub trait Ports:
     + ListChildren
     + TerminateJob
     + SendMessage
+    + PutEvents
     + Clock
     + Sync
 {
@@ -55,6 +56,7 @@ impl<P> Ports for P where
         + ListChildren
         + TerminateJob
         + SendMessage
+        + PutEvents
         + Clock
         + Sync
 {

@@ -12,7 +12,7 @@ use osprey_model::id::{BatchJobId, JobId};
 use osprey_model::job::{End, Job, JobState, cut};
 use osprey_model::message::words::quote;
 use osprey_model::reason::ReasonCode;
-use osprey_ports::{Clock, DescribeJobs, GetItem, QueryItems, SendMessage, SortQuery, WriteItems};
+use osprey_ports::{Clock, DescribeJobs, GetItem, PutEvents, QueryItems, SendMessage, SortQuery, WriteItems};
 use serde::{Deserialize, Serialize};
 
 use crate::context::Context;
@@ -32,9 +32,9 @@ const CYCLE_NAMES_MAX: usize = 3;
 const CYCLE_NAME_CHARS_MAX: usize = 14;
 
 /// What looking at dependents calls.
-pub trait Ports: GetItem + QueryItems + WriteItems + DescribeJobs + SendMessage + Clock + Sync {}
+pub trait Ports: GetItem + QueryItems + WriteItems + DescribeJobs + SendMessage + PutEvents + Clock + Sync {}
 
-impl<P: GetItem + QueryItems + WriteItems + DescribeJobs + SendMessage + Clock + Sync> Ports for P {}
+impl<P: GetItem + QueryItems + WriteItems + DescribeJobs + SendMessage + PutEvents + Clock + Sync> Ports for P {}
 
 /// One dependency of a job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -13,8 +13,8 @@ use osprey_model::pool::{Pool, PoolMode};
 use osprey_model::reason::{ReasonCode, Refusal};
 use osprey_model::request::SubmitJobRequest;
 use osprey_ports::{
-    Clock, DescribeJobDefinition, Expect, GetItem, Item, QueryIndex, QueryItems, SendMessage, StoreError, SubmitCall,
-    SubmitError, SubmitJob, SubmitRate, TerminateJob, Write, WriteItems,
+    Clock, DescribeJobDefinition, Expect, GetItem, Item, PutEvents, QueryIndex, QueryItems, SendMessage, StoreError,
+    SubmitCall, SubmitError, SubmitJob, SubmitRate, TerminateJob, Write, WriteItems,
 };
 
 use crate::context::Context;
@@ -36,6 +36,7 @@ pub trait Ports:
     + TerminateJob
     + DescribeJobDefinition
     + SendMessage
+    + PutEvents
     + Clock
     + Sync
 {
@@ -51,6 +52,7 @@ impl<P> Ports for P where
         + TerminateJob
         + DescribeJobDefinition
         + SendMessage
+        + PutEvents
         + Clock
         + Sync
 {
@@ -137,7 +139,7 @@ async fn no_token<P: SubmitRate + Sync>(ctx: &Context<'_>, ports: &P, job: &Job)
 /// plain write, and a wake-up that may be lost.
 async fn postpone<P>(ctx: &Context<'_>, ports: &P, loaded: &Loaded, until: i64) -> Result<(), Failure>
 where
-    P: WriteItems + SendMessage + Clock + Sync,
+    P: WriteItems + SendMessage + PutEvents + Clock + Sync,
 {
     let now = ports.now().as_millisecond();
     let not_before = until.max(now.saturating_add(wait_for_a_token(ctx, &loaded.job, now)));
@@ -349,7 +351,7 @@ fn is_at(job: &Job, claimed: &Job) -> bool {
 /// Puts a claim back that made no job: the attempt never was. A stop that came meanwhile is carried out.
 async fn give_back<P>(ctx: &Context<'_>, ports: &P, claimed: &Job, delay_ms: i64) -> Result<(), Failure>
 where
-    P: GetItem + WriteItems + SendMessage + Clock + Sync,
+    P: GetItem + WriteItems + SendMessage + PutEvents + Clock + Sync,
 {
     let now = ports.now().as_millisecond();
     let changed = repository::change(ports, ctx.settings, claimed.id, |job| {
@@ -412,7 +414,7 @@ async fn refused<P: Ports>(ctx: &Context<'_>, ports: &P, claimed: &Job, why: &st
 /// When the store fails; the claim then stays, and is settled later.
 async fn adopt<P>(ctx: &Context<'_>, ports: &P, claimed: &Loaded, id: &BatchJobId) -> Result<(), Failure>
 where
-    P: GetItem + WriteItems + TerminateJob + Clock + Sync,
+    P: GetItem + WriteItems + PutEvents + TerminateJob + Clock + Sync,
 {
     let owner = Owner { job: claimed.job.id, attempt: claimed.job.attempt };
     let Some(after) = take(ctx, ports, owner, id, Some(claimed)).await? else { return Ok(()) };
@@ -438,7 +440,7 @@ pub async fn take<P>(
     claimed: Option<&Loaded>,
 ) -> Result<Option<Job>, Failure>
 where
-    P: GetItem + WriteItems + Clock + Sync,
+    P: GetItem + WriteItems + PutEvents + Clock + Sync,
 {
     let claimed_at = claimed.and_then(|claimed| claimed.job.claim_at());
     let mut in_hand = claimed.cloned();

@@ -20,6 +20,7 @@
 //! | `WAITS` | `nnnn#id` | a job that waits for others, and for which |
 //! | `RUNS#definition`, `RUNS` | `ALL`, `TEAM#team` | the newest runs of a definition, of a team |
 //! | `ESTIMATES` | how they were known | how estimates of run times came out |
+//! | `OUTBOX` | `time#job#version` | an event that isn't put on the bus yet |
 //! | `USAGE#team` | `DAY#yyyy-mm-dd` | GPU-milliseconds of the day, by kind |
 
 use std::fmt::Write as _;
@@ -68,6 +69,15 @@ fn of(kind: &str, id: JobId) -> String {
     key.push_str(kind);
     id.push_to(&mut key);
     key
+}
+
+/// Partition of the events that aren't put on the bus yet.
+pub const OUTBOX: &str = "OUTBOX";
+
+/// An event that isn't put on the bus yet.
+#[must_use]
+pub fn outbox(at: i64, id: JobId, version: u64) -> Key {
+    Key::new(OUTBOX, format!("{}#{id}#{version}", sortable(at)))
 }
 
 /// The partition of a job.

@@ -21,6 +21,7 @@ pub mod in_force;
 pub mod internal;
 pub mod key;
 pub mod line;
+pub mod outbox;
 pub mod outgoing;
 pub mod record;
 pub mod redrive;

@@ -2,13 +2,13 @@
 
 use osprey_model::id::JobId;
 use osprey_model::job::{Job, JobState};
-use osprey_ports::{Expect, GetItem, Item, Key, QueryItems, SortQuery, StoreError, Write, WriteItems};
+use osprey_ports::{Expect, GetItem, Item, Key, PutEvents, QueryItems, SortQuery, StoreError, Write, WriteItems};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::context::Settings;
 use crate::failure::Failure;
-use crate::{key, line, waits};
+use crate::{key, line, outbox, waits};
 
 /// Bytes of most items.
 const BYTES_USUAL: usize = 1024;
@@ -86,7 +86,7 @@ pub enum Changed {
 /// [`Change::with`] counts as "somebody was faster": the next look at the job shows why.
 pub async fn change<P, F>(ports: &P, settings: &Settings, id: JobId, decide: F) -> Result<Changed, Failure>
 where
-    P: GetItem + WriteItems + Sync,
+    P: GetItem + WriteItems + PutEvents + Sync,
     F: Fn(&Job) -> Option<Change> + Send + Sync,
 {
     change_loaded(ports, settings, id, None, decide).await
@@ -104,7 +104,7 @@ pub async fn change_loaded<P, F>(
     decide: F,
 ) -> Result<Changed, Failure>
 where
-    P: GetItem + WriteItems + Sync,
+    P: GetItem + WriteItems + PutEvents + Sync,
     F: Fn(&Job) -> Option<Change> + Send + Sync,
 {
     for _ in 0..TRIES_MAX {
@@ -125,11 +125,11 @@ where
     Err(Failure::Contended(id))
 }
 
-/// Writes a change under the condition that the job is still as loaded.
+/// Writes a change under the condition that the job is still as loaded, and tells it.
 ///
 /// # Errors
 /// [`StoreError::Conflict`] when it isn't, and whatever else the store says.
-pub async fn write<P: WriteItems + Sync>(
+pub async fn write<P: WriteItems + PutEvents + Sync>(
     ports: &P,
     settings: &Settings,
     loaded: &Loaded,
@@ -141,12 +141,16 @@ pub async fn write<P: WriteItems + Sync>(
         let rule = "a state changes only along the edges of the lifecycle";
         return Err(osprey_model::job::Broken { job: after.id, rule }.into());
     }
-    let mut writes = writes(Some(before), after, settings, Expect::Version(loaded.version))?;
+    let expect = Expect::Version(loaded.version);
+    let mut writes = writes(Some(before), after, settings, expect)?;
     writes.extend(change.with);
-    Ok(ports.write_items(&writes).await?)
+    ports.write_items(&writes).await?;
+    outbox::put(ports, Some(before), after, expect).await;
+    Ok(())
 }
 
-/// The writes that put a job where `before` was: its state item first, then what moves along with it.
+/// The writes that put a job where `before` was: its state item first, then what moves along with it, the event that
+/// tells others of it among that. Whoever has written them calls [`outbox::put`], or leaves the event to `watch`.
 ///
 /// # Errors
 /// When the job breaks a rule.
@@ -154,6 +158,7 @@ pub fn writes(before: Option<&Job>, after: &Job, settings: &Settings, expect: Ex
     let mut writes = vec![Write::Put { item: item(after, settings)?, expect }];
     writes.extend(line::writes(before, after));
     writes.extend(waits::end(before, after));
+    writes.extend(outbox::Entry::of(before, after, expect).map(|event| event.write()));
     Ok(writes)
 }
 

@@ -7,7 +7,7 @@
 use osprey_model::id::{JobId, PoolName};
 use osprey_model::job::{Job, JobState};
 use osprey_model::pool::PoolMode;
-use osprey_ports::{Clock, GetItem, SendMessage, StoreError, SubmitCall, SubmitError, Write, WriteItems};
+use osprey_ports::{Clock, GetItem, PutEvents, SendMessage, StoreError, SubmitCall, SubmitError, Write, WriteItems};
 
 use crate::context::Context;
 use crate::derive::{self, Again, Evaluation};
@@ -28,7 +28,7 @@ pub fn is_for_a_cycle(ctx: &Context<'_>, job: &Job) -> bool {
 /// Wakes the pool of a job that stands in its line. One that has stood there very long is noted as looked at.
 pub(crate) async fn look<P>(ctx: &Context<'_>, ports: &P, loaded: &Loaded, now: i64) -> Result<(), Failure>
 where
-    P: WriteItems + SendMessage + Sync,
+    P: WriteItems + PutEvents + SendMessage + Sync,
 {
     if repository::due_at(&loaded.job, ctx.settings).is_some_and(|at| at <= now) {
         let job = Job { updated_at: now, ..loaded.job.clone() };
@@ -49,7 +49,7 @@ pub(crate) async fn stand<P>(
     evaluation: &Evaluation,
 ) -> Result<(), Failure>
 where
-    P: WriteItems + SendMessage + Clock + Sync,
+    P: WriteItems + PutEvents + SendMessage + Clock + Sync,
 {
     let mut job = dispatch::decided(&loaded.job, &evaluation.decision);
     job.needs = evaluation.needs();

@@ -9,6 +9,7 @@
 pub mod batch;
 pub mod capacity;
 pub mod clock;
+pub mod events;
 pub mod limits;
 pub mod notify;
 pub mod queue;
@@ -20,6 +21,7 @@ pub use batch::{
 };
 pub use capacity::{Capacity, NodeCapacity, ObserveCapacity};
 pub use clock::Clock;
+pub use events::{OutgoingEvent, PutEvents};
 pub use notify::{Notice, Notify};
 pub use queue::{QueueKind, ReceivedMessage, SendMessage};
 pub use store::{

@@ -52,6 +52,8 @@ pub enum Breakage {
     NoWatch,
     /// Nobody is told of dead letters.
     TellNobody,
+    /// Other systems are told nothing.
+    TellNoOthers,
     /// Wake-ups and redrives are not sent.
     SendNothing,
     /// Jobs are not put into the listing.
@@ -70,7 +72,7 @@ pub enum Breakage {
 
 impl Breakage {
     /// Every breakage with its name, and the seeds within which it must be caught.
-    pub const ALL: [(Self, &'static str, u64); 30] = [
+    pub const ALL: [(Self, &'static str, u64); 31] = [
         (Self::DropTheClaim, "drop-the-claim", 50),
         (Self::TrustArrivalOrder, "trust-arrival-order", 50),
         (Self::Overwrite, "overwrite", 200),
@@ -94,6 +96,7 @@ impl Breakage {
         (Self::ForgetToLook, "forget-to-look", 50),
         (Self::NoWatch, "no-watch", 20),
         (Self::TellNobody, "tell-nobody", 20),
+        (Self::TellNoOthers, "tell-no-others", 20),
         (Self::SendNothing, "send-nothing", 500),
         (Self::HideJobs, "hide-jobs", 10),
         (Self::ForgetDepth, "forget-depth", 50),

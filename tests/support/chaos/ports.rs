@@ -13,9 +13,9 @@ use osprey_model::id::{BatchJobId, MessageId, QueueName};
 use osprey_model::pool::Pool;
 use osprey_ports::{
     CallError, CancelJob, Capacity, Clock, DescribeJobDefinition, DescribeJobs, GetItem, IndexPage, IndexQuery, Item,
-    JobSummary, Key, ListChildren, ListJobs, NodeCapacity, Notice, Notify, ObserveCapacity, Page, QueryIndex,
-    QueryItems, QueueKind, SendMessage, SortQuery, StoreError, SubmitCall, SubmitError, SubmitJob, SubmitRate,
-    TerminateJob, Write, WriteItems,
+    JobSummary, Key, ListChildren, ListJobs, NodeCapacity, Notice, Notify, ObserveCapacity, OutgoingEvent, Page,
+    PutEvents, QueryIndex, QueryItems, QueueKind, SendMessage, SortQuery, StoreError, SubmitCall, SubmitError,
+    SubmitJob, SubmitRate, TerminateJob, Write, WriteItems,
 };
 
 use super::batch::BatchJob;
@@ -241,6 +241,20 @@ impl SendMessage for Ports {
             world.put(queue, body.into(), "osprey", delay_ms)
         };
         Ok(self.call("SendMessage", send).await?)
+    }
+}
+
+impl PutEvents for Ports {
+    async fn put_events(&self, events: &[OutgoingEvent]) -> Result<(), CallError> {
+        let put = |world: &mut World| {
+            if world.is_broken(Breakage::TellNoOthers) {
+                return;
+            }
+            for event in events {
+                world.hear(&event.detail);
+            }
+        };
+        Ok(self.call("PutEvents", put).await?)
     }
 }
 

@@ -12,7 +12,7 @@ use super::breakage::Breakage;
 use super::detail;
 use super::faults::Faults;
 use super::journal::Journal;
-use super::observer::{Moment, Observer};
+use super::observer::{Moment, Observer, number, text};
 use super::pools::Pools;
 use super::queues::{Queues, Stored};
 use super::random::Random;
@@ -134,6 +134,8 @@ pub struct World {
     pub batch: Batch,
     /// What people were told.
     pub told: Vec<Told>,
+    /// The newest that other systems heard of each job: its version and its state.
+    pub heard: BTreeMap<String, (u64, String)>,
     /// What was sent.
     pub sent: Vec<Sent>,
     /// The scripts of jobs.
@@ -173,6 +175,17 @@ pub struct World {
 }
 
 impl World {
+    /// Other systems hear of a job. What is older than what they know changes nothing.
+    pub fn hear(&mut self, event: &str) {
+        let (job, state) = (text(event, "jobId").unwrap_or_default(), text(event, "state").unwrap_or_default());
+        let version = number(event, "version").unwrap_or(0);
+        self.tell(|| format!("  others hear that {job} is {state}"));
+        let known = self.heard.entry(job.to_owned()).or_default();
+        if version >= known.0 {
+            *known = (version, state.to_owned());
+        }
+    }
+
     /// The world of a seed, with its scenario planned.
     #[must_use]
     pub fn of_seed(seed: u64, breakage: Option<Breakage>, with_story: bool) -> Self {
@@ -196,6 +209,7 @@ impl World {
             store: Store::default(),
             queues: Queues::default(),
             told: Vec::new(),
+            heard: BTreeMap::new(),
             sent: Vec::new(),
             scripts,
             observer: Observer::default(),

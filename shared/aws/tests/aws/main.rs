@@ -5,6 +5,8 @@
 #[cfg(test)]
 mod dynamodb;
 #[cfg(test)]
+mod events;
+#[cfg(test)]
 mod local;
 #[cfg(test)]
 mod outcomes;

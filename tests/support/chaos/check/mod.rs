@@ -5,6 +5,7 @@ pub mod capacity;
 pub mod counters;
 #[cfg(test)]
 mod forged;
+pub mod heard;
 pub mod letters;
 pub mod lineage;
 pub mod messages;
@@ -34,6 +35,7 @@ pub fn all(finished: &Finished) -> Result<(), String> {
     counters::check(world, &table)?;
     lineage::check(world, &table)?;
     routes::check(world, &table)?;
+    heard::check(world, &table)?;
     letters::check(world, &table)
 }
 

@@ -25,6 +25,8 @@ pub struct Table {
     pub letters: BTreeMap<String, (Value, bool)>,
     /// GPU-milliseconds by team, day and kind.
     pub usage: BTreeMap<(String, String, String), i64>,
+    /// Events that aren't put yet.
+    pub outbox: Vec<Value>,
     /// Jobs whose message is kept.
     pub records: BTreeSet<String>,
 }
@@ -82,6 +84,7 @@ impl Table {
                 }
                 // `ACTION#message` with a job is a copy for its readers; the place is the item of its own.
             }
+            "OUTBOX" => self.outbox.push(body),
             "ACTION" => drop(self.actions.insert(id.to_owned())),
             "DEAD" => drop(self.letters.insert(id.to_owned(), (body, is_listed))),
             "USAGE" => {
@@ -100,7 +103,7 @@ impl Table {
 fn is_looked_into(kind: &str, sort: &str) -> bool {
     match kind {
         "JOB" => sort == "STATE" || sort.starts_with("ATTEMPT#") || sort.starts_with("EXTRA#"),
-        "DEAD" | "USAGE" => true,
+        "DEAD" | "OUTBOX" | "USAGE" => true,
         _ => false,
     }
 }

@@ -321,6 +321,18 @@ fn a_job_that_died_in_the_queue_is_found_unless_its_tier_was_away() {
     });
 }
 
+// What others hear.
+
+#[test]
+fn an_end_of_which_nobody_heard_is_found() {
+    found("and others heard None last", |world| drop(world.heard.remove(REFUSED)));
+    found("and others heard Some(\"running\") last", |world| {
+        world.heard.insert(PARENT.to_owned(), (1, "running".to_owned()));
+    });
+    let event = format!(r#"{{"jobId":"{PARENT}","state":"succeeded"}}"#);
+    found("the event is still in the outbox", |world| write(world, 90_000, ("OUTBOX", "1#x#1"), &event));
+}
+
 // Dead letters.
 
 #[test]

@@ -53,11 +53,12 @@ pub fn of(job: &str) -> String {
     format!("JOB#{job}")
 }
 
-/// A new state of a job.
+/// A new state of a job, of which others hear.
 pub fn state(world: &mut World, at: i64, job: (&str, &str), state: &str, attempt: u32, more: &str) {
     let (job, message) = job;
     let body = format!(r#"{{"message":"{message}","state":"{state}","attempt":{attempt}{more}}}"#);
     write(world, at, (&of(job), "STATE"), &body);
+    world.hear(&format!(r#"{{"jobId":"{job}","state":"{state}","version":{at}}}"#));
 }
 
 /// A job of Batch that ran from one time to another, or never.
