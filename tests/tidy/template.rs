@@ -8,6 +8,8 @@ use serde_json::{Map, Value, json};
 use crate::{list, read, text};
 
 mod alarms;
+mod firing;
+mod formula;
 mod functions;
 mod pools;
 mod queues;
