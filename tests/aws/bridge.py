@@ -2,7 +2,8 @@
 
 The emulator gives its functions credentials of its own making, and the local Batch takes no key but that of its state
 directory: calls to it are signed again. The other way, each event of the local Batch is put on the emulator's event bus,
-under a source of its own since AWS's can't be put by anybody else.
+under a source of its own since AWS's can't be put by anybody else. And it answers for ECS, of which the emulator has no
+container instances: the nodes of the local Batch, with what its jobs take of them.
 """
 
 import json
@@ -22,6 +23,21 @@ REGION = "us-east-1"
 DROPPED = {"host", "connection", "content-length", "authorization", "x-amz-date", "x-amz-security-token", "transfer-encoding"}
 
 
+def instance(arn, units, gpus, tasks):
+    """A container instance of eight GPUs, so many of which are taken."""
+
+    def resources(gpus):
+        return [
+            {"name": "CPU", "type": "INTEGER", "integerValue": units},
+            {"name": "GPU", "type": "STRINGSET", "stringSetValue": [f"GPU-{number}" for number in range(gpus)]},
+        ]
+
+    return {
+        "containerInstanceArn": arn, "status": "ACTIVE", "agentConnected": True, "runningTasksCount": tasks,
+        "pendingTasksCount": 0, "registeredResources": resources(8), "remainingResources": resources(8 - gpus),
+    }  # fmt: skip
+
+
 class Bridge:
     """Serves both ways until it is closed; `batch` and `events` are set once both sides are up."""
 
@@ -29,6 +45,9 @@ class Bridge:
         self.batch_endpoint = None
         self.credentials = None
         self.events = None
+        # A client of the local Batch, and how many nodes each of its environments has.
+        self.batch = None
+        self.nodes = {}
         # Whether events are taken and forgotten.
         self.drop_events = False
         # SubmitJob calls that reached the local Batch, by time, and calls by operation.
@@ -63,7 +82,10 @@ class Bridge:
 
     def answer(self, call):
         body = call.rfile.read(int(call.headers.get("content-length") or 0))
-        if call.path == "/events":
+        target = call.headers.get("x-amz-target", "")
+        if target.startswith("AmazonEC2ContainerService"):
+            status, answer = 200, json.dumps(self.ecs(target.rsplit(".", 1)[1], json.loads(body))).encode()
+        elif call.path == "/events":
             status, answer = self.event(json.loads(body)), b""
         else:
             status, answer = self.forward(call.command, call.path, call.headers, body)
@@ -87,6 +109,37 @@ class Bridge:
         }
         answer = self.events.put_events(Entries=[entry])
         return 200 if answer["FailedEntryCount"] == 0 else 503
+
+    def ecs(self, operation, asked):
+        """The two calls that look at container instances."""
+        instances = self.instances(asked["cluster"].rsplit("/AWSBatch-", 1)[1])
+        if operation == "ListContainerInstances":
+            return {"containerInstanceArns": sorted(instances)}
+        assert operation == "DescribeContainerInstances", operation
+        return {"containerInstances": [instances[arn] for arn in asked["containerInstances"] if arn in instances], "failures": []}
+
+    def instances(self, environment):
+        """The nodes of an environment as ECS tells of instances, by their ARNs. One without jobs has an ARN of our making."""
+        (told,) = self.batch.describe_compute_environments(computeEnvironments=[environment])["computeEnvironments"]
+        taken = {}
+        for queue in self.batch.describe_job_queues()["jobQueues"]:
+            if any(order["computeEnvironment"] == told["computeEnvironmentArn"] for order in queue["computeEnvironmentOrder"]):
+                for arn, gpus in self.running(queue["jobQueueName"]):
+                    taken.setdefault(arn, []).append(gpus)
+        count = self.nodes[environment]
+        for number in range(count - len(taken)):
+            taken[f"{told['ecsClusterArn'].replace(':cluster/', ':container-instance/')}/idle-{number}"] = []
+        units = told["computeResources"]["maxvCpus"] // count * 1024
+        return {arn: instance(arn, units, sum(gpus), len(gpus)) for arn, gpus in taken.items()}
+
+    def running(self, queue):
+        """Where jobs of a queue run, and on how many GPUs."""
+        for status in ["STARTING", "RUNNING"]:
+            ids = [one["jobId"] for one in self.batch.list_jobs(jobQueue=queue, jobStatus=status)["jobSummaryList"]]
+            for job in self.batch.describe_jobs(jobs=ids[:100])["jobs"] if ids else []:
+                needs = {one["type"]: int(one["value"]) for one in job["container"].get("resourceRequirements", [])}
+                if arn := job["container"].get("containerInstanceArn"):
+                    yield arn, needs.get("GPU", 0)
 
     def forward(self, verb, path, headers, body):
         operation = path.rsplit("/", 1)[-1]

@@ -134,6 +134,31 @@ def spot(stack):
     assert len(stack.batch_jobs("reclaimed")) == 2
 
 
+@check("other systems hear what becomes of a job")
+def told_others(stack):
+    queue = stack.sqs.create_queue(QueueName="others")["QueueUrl"]
+    arn = stack.sqs.get_queue_attributes(QueueUrl=queue, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+    pattern = {"source": ["osprey"], "detail-type": ["Osprey Job State Change"]}
+    stack.events.put_rule(Name="others", EventPattern=json.dumps(pattern))
+    stack.events.put_targets(Rule="others", Targets=[{"Id": "1", "Arn": arn}])
+    job, body = request("heard-of")
+    stack.send(body)
+    heard = {}
+
+    def told():
+        for message in stack.sqs.receive_message(QueueUrl=queue, MaxNumberOfMessages=10, WaitTimeSeconds=1).get("Messages", []):
+            detail = json.loads(message["Body"])["detail"]
+            if detail["jobId"] == job:
+                heard[detail["state"]] = detail
+            stack.sqs.delete_message(QueueUrl=queue, ReceiptHandle=message["ReceiptHandle"])
+        return heard.get("succeeded")
+
+    detail = until(told)
+    assert (detail["jobName"], detail["priority"], detail["attempt"], detail["end"]) == ("heard-of", 1200, 1, None), detail
+    assert detail["batchJobId"] == stack.batch_jobs("heard-of")[0]["jobId"], detail
+    until(lambda: not any(job in key for key in stack.partition("OUTBOX")))
+
+
 @check("a body that is no JSON becomes a dead letter, and somebody is told")
 def poison(stack):
     queue = stack.sqs.create_queue(QueueName="told")["QueueUrl"]

@@ -12,13 +12,14 @@ import burst
 import cli
 import deployed
 import faulty
+import held
 import plumbing
 import samples
 import store
 from checks import CHECKS
 from stack import Stack
 
-del burst, cli, deployed, faulty, plumbing, samples, store
+del burst, cli, deployed, faulty, held, plumbing, samples, store
 
 
 def choose(words, is_long, with_functions):

@@ -38,7 +38,8 @@ def invocation(path):
     if name.startswith("batch-"):
         return "requeue", message(json.dumps(sample), "osprey-events")
     queue = sample["Records"][0]["eventSourceARN"].rsplit(":", 1)[1]
-    return {"osprey-events": "requeue", "osprey-submissions": "submit", "osprey-internal": "submit"}.get(queue, "dead-letter"), sample
+    functions = {"osprey-events": "requeue", "osprey-submissions": "submit", "osprey-internal": "submit", "osprey-wake": "schedule"}
+    return functions.get(queue, "dead-letter"), sample
 
 
 def start(stack, name, address):
@@ -51,6 +52,7 @@ def start(stack, name, address):
     environment = {
         **stack.environment,
         "AWS_ENDPOINT_URL_BATCH": stack.batch_proxy,
+        "AWS_ENDPOINT_URL_ECS": stack.bridge.endpoint,
         "AWS_ACCESS_KEY_ID": "000000000000",
         **function["Environment"]["Variables"],
         "AWS_LAMBDA_RUNTIME_API": f"http://{address}/.rt/{name}",

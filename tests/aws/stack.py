@@ -64,6 +64,7 @@ class Stack:
             # What the emulator hands on to the functions: everything through the proxies.
             "AWS_ENDPOINT_URL": self.aws_proxy,
             "AWS_ENDPOINT_URL_BATCH": self.batch_proxy,
+            "AWS_ENDPOINT_URL_ECS": self.bridge.endpoint,
             "MINISTACK_HOST": "127.0.0.1",
             "AWS_DEFAULT_REGION": REGION,
         }
@@ -81,7 +82,9 @@ class Stack:
         for service in ["sqs", "dynamodb", "lambda", "cloudwatch", "sns", "cloudformation", "logs", "scheduler", "events"]:
             setattr(self, service.replace("lambda", "lambdas"), self.client(service, self.emulator, "test", "test"))
         self.batch = self.client("batch", local, key, secret)
-        self.bridge.events = self.events
+        self.bridge.events, self.bridge.batch = self.events, self.batch
+        for one in self.batch.describe_compute_environments()["computeEnvironments"]:
+            self.bridge.nodes[one["computeEnvironmentName"]] = 1 if one["computeResources"]["type"] == "SPOT" else nodes - 1
 
     def client(self, service, endpoint, key, secret, tries=5):
         config = Config(retries={"total_max_attempts": tries}, max_pool_connections=50)

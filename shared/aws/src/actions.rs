@@ -23,7 +23,17 @@ const SUBMIT: [&str; 5] = [
 pub fn of(function: &str) -> Option<Vec<&'static str>> {
     let further: &[&[&'static str]] = match function {
         "submit" => &[&SUBMIT, &["batch:ListJobs", "batch:TerminateJob", "events:PutEvents", "sqs:SendMessage"]],
-        "schedule" => &[&SUBMIT, &["batch:TerminateJob", "events:PutEvents", "sqs:SendMessage"]],
+        "schedule" => &[
+            &SUBMIT,
+            &[
+                "batch:DescribeComputeEnvironments",
+                "batch:TerminateJob",
+                "ecs:DescribeContainerInstances",
+                "ecs:ListContainerInstances",
+                "events:PutEvents",
+                "sqs:SendMessage",
+            ],
+        ],
         "requeue" => &[&[
             "batch:DescribeJobDefinitions",
             "batch:DescribeJobs",

@@ -33,6 +33,8 @@ pub struct Clients {
     pub sqs: aws_sdk_sqs::Client,
     /// SNS.
     pub sns: aws_sdk_sns::Client,
+    /// ECS.
+    pub ecs: aws_sdk_ecs::Client,
     /// EventBridge, with less patience: what it doesn't take now is put again later.
     pub events: aws_sdk_eventbridge::Client,
 }
@@ -57,6 +59,7 @@ impl Clients {
             dynamodb: aws_sdk_dynamodb::Client::new(config),
             sqs: aws_sdk_sqs::Client::new(config),
             sns: aws_sdk_sns::Client::new(config),
+            ecs: aws_sdk_ecs::Client::new(config),
             events: aws_sdk_eventbridge::Client::from_conf(hasty),
         }
     }

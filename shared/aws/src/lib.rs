@@ -13,6 +13,7 @@
 
 pub mod actions;
 pub mod batch;
+pub mod capacity;
 pub mod clients;
 pub mod clock;
 pub mod events;

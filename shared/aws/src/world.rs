@@ -15,6 +15,7 @@ use osprey_ports::{
 };
 
 use crate::batch::AwsBatch;
+use crate::capacity::PoolCapacity;
 use crate::clients::Clients;
 use crate::clock::SystemClock;
 use crate::events::EventBus;
@@ -46,6 +47,7 @@ pub struct World {
     batch: AwsBatch,
     notify: SnsTopic,
     events: EventBus,
+    capacity: PoolCapacity,
 }
 
 impl World {
@@ -59,6 +61,7 @@ impl World {
             batch: AwsBatch::new(clients, tokens),
             notify: SnsTopic::new(clients.sns.clone(), wiring.topic_arn.clone()),
             events: EventBus::new(clients.events.clone(), wiring.event_bus.clone()),
+            capacity: PoolCapacity::new(clients),
         }
     }
 
@@ -172,6 +175,6 @@ impl DescribeJobDefinition for World {
 
 impl ObserveCapacity for World {
     async fn observe_capacity(&self, pool: &Pool) -> Result<Capacity, CallError> {
-        Err(CallError::Refused(format!("what pool `{}` has isn't observed on AWS yet; set it to `direct`", pool.name)))
+        self.capacity.observe(&self.batch, pool).await
     }
 }

@@ -90,6 +90,15 @@ mod tests {
     }
 
     #[test]
+    fn a_wake_up_of_a_pool_is_read_as_one() {
+        let arrived = Arrived::of(sample("sqs-wake-pool.json"));
+        let (queue, message) = &arrived.messages[0];
+        assert_eq!(*queue, QueueKind::Wake);
+        let wake: osprey_pipeline::wake::WakePool = serde_json::from_str(&message.body).unwrap();
+        assert_eq!((wake.pool.as_str(), wake.delay_seconds), ("main", 30));
+    }
+
+    #[test]
     fn a_body_that_is_no_json_doesnt_hinder_the_others() {
         let arrived = Arrived::of(sample("sqs-submit-job-poison.json"));
         assert!(arrived.messages.len() > 1);

@@ -138,7 +138,7 @@ pub async fn move_on<P: Ports>(
 /// When the store fails.
 pub async fn bring_forward<P>(ctx: &Context<'_>, ports: &P, id: JobId) -> Result<(), Failure>
 where
-    P: GetItem + WriteItems + Sync,
+    P: GetItem + WriteItems + PutEvents + Sync,
 {
     let aged = |job: &Job| {
         let stands = job.scheduled && job.state == JobState::Queued && !job.aged;

@@ -18,8 +18,13 @@ const OF_THE_PLACE: [&str; 7] = [
     "sqs:ReceiveMessage",
 ];
 /// Calls for which AWS Batch knows no resources (service authorization reference).
-const WITHOUT_RESOURCES: [&str; 4] =
-    ["batch:DescribeJobDefinitions", "batch:DescribeJobQueues", "batch:DescribeJobs", "batch:ListJobs"];
+const WITHOUT_RESOURCES: [&str; 5] = [
+    "batch:DescribeComputeEnvironments",
+    "batch:DescribeJobDefinitions",
+    "batch:DescribeJobQueues",
+    "batch:DescribeJobs",
+    "batch:ListJobs",
+];
 
 /// What each function calls, as the adapters say.
 fn called(function: &str) -> BTreeSet<String> {

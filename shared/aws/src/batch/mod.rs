@@ -50,8 +50,8 @@ impl AwsBatch {
     }
 }
 
-/// A call of Batch that failed, as the ports tell it.
-fn call_error<E>(action: &'static str) -> impl Fn(SdkError<E, HttpResponse>) -> CallError
+/// A call of Batch, or of what is behind it, that failed, as the ports tell it.
+pub(crate) fn call_error<E>(action: &'static str) -> impl Fn(SdkError<E, HttpResponse>) -> CallError
 where
     E: ProvideErrorMetadata + Error + 'static,
 {

@@ -29,6 +29,17 @@ pub struct QueueFacts {
     /// Its scheduling policy; absent on a FIFO queue.
     #[serde(default)]
     pub scheduling_policy_arn: Option<String>,
+    /// The compute environments that its jobs run in.
+    #[serde(default)]
+    pub compute_environment_order: Vec<EnvironmentOrder>,
+}
+
+/// A compute environment of a queue.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct EnvironmentOrder {
+    /// Its ARN.
+    pub compute_environment: String,
 }
 
 impl QueueFacts {

@@ -3,6 +3,8 @@
 
 // Marked as tests, so that helpers may unwrap as tests may.
 #[cfg(test)]
+mod capacity;
+#[cfg(test)]
 mod dynamodb;
 #[cfg(test)]
 mod events;
