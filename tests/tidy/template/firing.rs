@@ -86,7 +86,7 @@ fn select(metrics: &Metrics, query: &str, span: (i64, i64)) -> Option<f64> {
         schema == dimensions.keys().map(String::as_str).collect()
             && conditions.split(" AND ").all(|condition| {
                 let (name, wanted) = condition.split_once(" != ").or_else(|| condition.split_once(" = ")).unwrap();
-                (dimensions[name] == wanted.trim_matches('\'')) == !condition.contains("!=")
+                (dimensions[name] == wanted.trim_matches('\'')) != condition.contains("!=")
             })
     };
     let chosen = metrics.0.keys().filter(|key| key.0 == namespace && key.1 == name && holds(&key.2));

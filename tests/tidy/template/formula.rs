@@ -12,17 +12,16 @@ pub fn formula(expression: &str, metrics: &BTreeMap<&str, f64>) -> Option<f64> {
 
 /// Names, numbers and signs.
 fn words(expression: &str) -> Vec<&str> {
+    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '.' || c == '_';
     let mut left = expression.trim_start();
     let mut words = Vec::new();
     while let Some(first) = left.chars().next() {
-        let is_word = |c: char| c.is_ascii_alphanumeric() || c == '.' || c == '_';
-        let length = match first {
-            _ if is_word(first) => left.find(|c| !is_word(c)).unwrap_or(left.len()),
-            '>' | '<' | '=' if left[1..].starts_with('=') => 2,
-            _ => 1,
-        };
-        words.push(&left[..length]);
-        left = left[length..].trim_start();
+        let of_a_word = left.find(|c| !is_word(c)).unwrap_or(left.len());
+        let of_a_sign =
+            [">=", "<=", "=="].iter().find(|sign| left.starts_with(**sign)).map_or(first.len_utf8(), |sign| sign.len());
+        let (word, rest) = left.split_at(if is_word(first) { of_a_word } else { of_a_sign });
+        words.push(word);
+        left = rest.trim_start();
     }
     words
 }
