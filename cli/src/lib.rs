@@ -22,6 +22,7 @@ mod offline;
 mod plain;
 mod policy_file;
 mod render;
+mod snapshot_file;
 mod threads;
 
 use command::Cli;

@@ -48,6 +48,22 @@ fn every_code_is_explained() -> Checked {
     Ok(())
 }
 
+/// Codes that no answer of a session names as its reason.
+fn without_session<'c>(codes: &[&'c str], session: &str) -> Vec<&'c str> {
+    let has =
+        |code: &str| session.lines().any(|line| line.starts_with("  reason ") && line.ends_with(&format!("({code})")));
+    codes.iter().copied().filter(|code| !has(code)).collect()
+}
+
+#[test]
+fn every_reason_of_a_waiting_job_is_the_one_of_a_golden_session() -> Checked {
+    let waits = read("shared/scheduler/src/reason.rs")?;
+    let session = read("tests/golden/waiting.session")?;
+    assert_eq!(without_session(&wait_codes(&waits), &session), Vec::<&str>::new());
+    assert_eq!(without_session(&["NoRoom", "Else"], "  reason    it needs 8 GPUs (NoRoom)\n"), ["Else"]);
+    Ok(())
+}
+
 #[test]
 fn unexplained_and_unknown_codes_are_found() {
     let source = "pub enum ReasonCode {\n    // Kind.\n    /// A.\n    NotJson,\n    /// B.\n    NotText,\n}\n";

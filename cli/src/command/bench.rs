@@ -38,7 +38,7 @@ pub struct CycleArgs {
     #[arg(long, value_name = "X,Y", value_delimiter = ',', default_values_t = [256, 256, 4_096],
           value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     gpus: Vec<u32>,
-    /// The strategy: fifo, priority, sjf or backfill
+    /// The strategy: fifo, priority, sjf, backfill or osprey
     #[arg(long, value_name = "NAME", default_value = "backfill", value_parser = strategy)]
     strategy: Strategy,
     /// The policy; the built-in default without it
@@ -52,7 +52,8 @@ pub struct CycleArgs {
     seed: u64,
 }
 
-fn strategy(name: &str) -> Result<Strategy, String> {
+/// Reads the name of a strategy.
+pub(super) fn strategy(name: &str) -> Result<Strategy, String> {
     let names = || Strategy::ALL.into_iter().map(Strategy::name);
     Strategy::ALL
         .into_iter()

@@ -8,6 +8,7 @@ mod story;
 mod why;
 
 pub use find::Found;
+pub use why::decided;
 
 use std::future::Future;
 use std::path::Path;

@@ -83,7 +83,8 @@ fn answer(job: &Job, code: &str, sentence: String, evidence: Value) -> Answer {
 }
 
 /// What the decision says.
-fn decided(job: &Job, look: &Look) -> Answer {
+#[must_use]
+pub fn decided(job: &Job, look: &Look) -> Answer {
     let told = match look.fate(job.id) {
         Fate::Starts => answer(job, "Starts", "the next cycle of its pool starts it".to_owned(), json!({})),
         Fate::FarBehind { window } => {
@@ -103,7 +104,7 @@ fn decided(job: &Job, look: &Look) -> Answer {
     if let Some(reservation) = reserved {
         told.evidence.insert("reserved_at_ms".to_owned(), json!(reservation.at_ms));
     }
-    told.evidence.insert("line".to_owned(), json!(look.loaded.line.len()));
+    told.evidence.insert("line".to_owned(), json!(look.snapshot.queued.len()));
     told
 }
 
