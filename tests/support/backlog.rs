@@ -96,7 +96,7 @@ fn request(row: &Row<'_>, rows: &[Row<'_>], longest: f64) -> Value {
     if matches!(row.role, "flaky" | "hungry" | "never") {
         set("retryStrategy", json!({ "attempts": 3 }));
     }
-    set("tags", Value::Object(tags(row, rows)));
+    set("tags", Value::Object(tags(row, rows, longest)));
     Value::Object(request)
 }
 
@@ -121,7 +121,7 @@ fn waits_for(role: &str) -> Option<&'static str> {
 
 fn container(row: &Row<'_>, longest: f64) -> Value {
     let mut container = json!({ "command": command(row, longest), "resourceRequirements": resources(row) });
-    let variables = if row.role == "variables" { metadata(row) } else { Vec::new() };
+    let variables = if row.role == "variables" { metadata(row, longest) } else { Vec::new() };
     if let (false, Some(members)) = (variables.is_empty(), container.as_object_mut()) {
         let variables = variables.into_iter().map(|(key, value)| {
             let name = format!("OSPREY_{}", key.to_uppercase().replace('-', "_"));
@@ -132,8 +132,13 @@ fn container(row: &Row<'_>, longest: f64) -> Value {
     container
 }
 
+/// How long a job takes.
+fn seconds(row: &Row<'_>, longest: f64) -> f64 {
+    (SECONDS_MAX * (row.duration_seconds / longest).sqrt()).max(SECONDS_MIN)
+}
+
 fn command(row: &Row<'_>, longest: f64) -> Vec<String> {
-    let seconds = (SECONDS_MAX * (row.duration_seconds / longest).sqrt()).max(SECONDS_MIN);
+    let seconds = seconds(row, longest);
     let slept = format!("{seconds:.2}");
     let needed_mib = HUNGRY_MIB * 3 / 2;
     let steps = (seconds / STEP_SECONDS).ceil();
@@ -168,11 +173,13 @@ fn resources(row: &Row<'_>) -> Value {
     asked.map(|(kind, amount)| json!({ "type": kind, "value": amount.to_string() })).collect()
 }
 
-fn metadata(row: &Row<'_>) -> Vec<(&'static str, String)> {
+fn metadata(row: &Row<'_>, longest: f64) -> Vec<(&'static str, String)> {
     let mut metadata = vec![
         ("team", row.team.to_owned()),
         ("environment", row.environment.to_owned()),
         ("workload-type", row.workload.to_owned()),
+        // What lets it pass a larger job without delaying it.
+        ("expected-duration", format!("{:.0}s", seconds(row, longest).ceil())),
     ];
     if row.preemptible {
         metadata.push(("preemptible", "true".to_owned()));
@@ -182,7 +189,7 @@ fn metadata(row: &Row<'_>) -> Vec<(&'static str, String)> {
     metadata
 }
 
-fn tags(row: &Row<'_>, rows: &[Row<'_>]) -> Map<String, Value> {
+fn tags(row: &Row<'_>, rows: &[Row<'_>], longest: f64) -> Map<String, Value> {
     let mut tags = Map::new();
     let sent_again = rows.iter().filter(|other| other.id == row.id).count() > 1;
     let waited_for = rows.iter().any(|other| waits_for(other.role) == Some(row.role));
@@ -190,7 +197,7 @@ fn tags(row: &Row<'_>, rows: &[Row<'_>]) -> Map<String, Value> {
         tags.insert("osprey:job-id".to_owned(), job_id(row.id).into());
     }
     if row.role != "variables" {
-        tags.extend(metadata(row).into_iter().map(|(key, value)| (key.to_owned(), value.into())));
+        tags.extend(metadata(row, longest).into_iter().map(|(key, value)| (key.to_owned(), value.into())));
     }
     if let Some(after) = row.role.strip_prefix("host-lost-after-") {
         tags.insert("osprey:local-reclaim-after".to_owned(), after.into());

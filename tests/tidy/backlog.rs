@@ -75,6 +75,13 @@ fn dependencies_go_three_deep_and_name_jobs_of_the_file() -> Checked {
 }
 
 #[test]
+fn every_job_says_how_long_it_runs() -> Checked {
+    let says = |job: &&Value| job.to_string().to_lowercase().replace('_', "-").contains("expected-duration");
+    assert_eq!(jobs()?.iter().filter(says).count(), 59);
+    Ok(())
+}
+
+#[test]
 fn gpus_fit_a_node_of_eight() -> Checked {
     let counts: std::collections::BTreeSet<u64> = jobs()?.iter().map(|job| amount(job, "GPU")).collect();
     // 0 is the job without GPUs, and the one whose overrides are misspelt; 7 is the one to be refused.

@@ -85,6 +85,10 @@ pub struct Faults {
     pub tier_taken: bool,
     /// DescribeJobs shows jobs as they were up to so long ago, and new ones not at all.
     pub describe_lag_ms_max: i64,
+    /// Times that the mode of some pool changes.
+    pub mode_changes: u32,
+    /// So long, from the start, the On-Demand pool gets no nodes, though it could have some.
+    pub barren_ms: i64,
 }
 
 impl Faults {
@@ -122,6 +126,8 @@ impl Faults {
             policy_changes: 0,
             tier_taken: false,
             describe_lag_ms_max: 0,
+            mode_changes: 0,
+            barren_ms: 0,
         }
     }
 
@@ -161,6 +167,8 @@ impl Faults {
     fn later_ones(&mut self, random: &mut Random) {
         self.tier_taken = random.chance(200_000);
         self.describe_lag_ms_max = random.pick(&[0, 0, 0, 5_000, 120_000]).copied().unwrap_or(0);
+        self.mode_changes = random.pick(&[0, 0, 1, 8]).copied().unwrap_or(0);
+        self.barren_ms = random.pick(&[0, 0, 0, 1_800_000, 3_000_000]).copied().unwrap_or(0);
     }
 
     /// Nothing is heard of what Batch does with what it is asked for.

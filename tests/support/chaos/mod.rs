@@ -50,6 +50,8 @@ pub struct Outcome {
     pub batch_jobs: usize,
     /// Second Batch jobs of one attempt that the lag of lists made possible.
     pub extras: usize,
+    /// Plans of pools, claims that were made under one, and jobs that went from the line of one pool to that of another.
+    pub planned: [u64; 3],
     /// Edges of the lifecycle that jobs took.
     pub walked: Walked,
     /// The run as a story, when one was asked for.
@@ -70,6 +72,7 @@ pub fn run_seed(seed: u64, planted: Option<Breakage>, with_story: bool) -> Outco
         jobs: world.observer.jobs.len(),
         batch_jobs: world.batch.jobs.len(),
         extras,
+        planned: [world.pools.plans_made, world.pools.claims, world.pools.moves],
         walked: world.observer.walked(),
         story: world.journal.into_story(),
     }

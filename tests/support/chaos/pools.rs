@@ -19,6 +19,8 @@ pub struct Pools {
     pub plans_made: u64,
     /// Claims that were made under one.
     pub claims: u64,
+    /// Jobs that went from the line of one pool to that of another.
+    pub moves: u64,
     /// Jobs that are noted to wait for others, with their numbers.
     waits: BTreeMap<String, u64>,
 }
@@ -40,6 +42,12 @@ impl Pools {
     /// Notes rows that were put or dropped; the jobs that they are of.
     fn move_rows(&mut self, writes: &[Write]) -> BTreeSet<String> {
         let mut moved = BTreeSet::new();
+        let line = |write: &&Write| key_of(write).partition.starts_with("LINE#");
+        let left = writes.iter().filter(|write| matches!(write, Write::Delete { .. })).find(line);
+        let came = writes.iter().filter(|write| matches!(write, Write::Put { .. })).find(line);
+        if let (Some(left), Some(came)) = (left, came) {
+            self.moves += u64::from(key_of(left).partition != key_of(came).partition);
+        }
         for write in writes {
             let Some(job) = row_of(key_of(write)) else { continue };
             let rows = self.rows.entry(job.to_owned()).or_default();

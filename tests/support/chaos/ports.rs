@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use osprey_model::definition::JobDefinition;
 use osprey_model::event::{BatchStatus, JobDetail};
 use osprey_model::id::{BatchJobId, MessageId, QueueName};
-use osprey_model::pool::Pool;
+use osprey_model::pool::{CapacityType, Pool};
 use osprey_ports::{
     CallError, CancelJob, Capacity, Clock, DescribeJobDefinition, DescribeJobs, GetItem, IndexPage, IndexQuery, Item,
     JobSummary, Key, ListChildren, ListJobs, NodeCapacity, Notice, Notify, ObserveCapacity, OutgoingEvent, Page,
@@ -357,6 +357,9 @@ impl World {
                     *used += each;
                 }
             }
+        }
+        if self.now < self.barren_until && pool.capacity == CapacityType::OnDemand {
+            return Capacity { nodes: Vec::new(), obtainable: u32::try_from(nodes).unwrap_or(0) };
         }
         let node = |(number, used): (usize, i64)| NodeCapacity {
             id: format!("{}-{number}", pool.name),

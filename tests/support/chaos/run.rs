@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context as TaskContext, Poll as TaskPoll, Waker};
 
 use osprey_model::id::MessageId;
-use osprey_model::pool::Pool;
+use osprey_model::pool::{Pool, PoolMode};
 use osprey_pipeline::context::{Context, Settings};
 use osprey_policy::Policy;
 use osprey_ports::{QueueKind, ReceivedMessage};
@@ -142,6 +142,7 @@ impl Run {
         for _ in 0..people {
             world.later(during(&mut random), Happening::Person);
         }
+        modes_changed(&mut world, seed);
         if world.faults.tier_taken {
             tier_taken(&mut world, seed);
         }
@@ -163,6 +164,7 @@ impl Run {
                 world.policies.push((now, policy));
                 world.tell(|| format!("policy {policy} is in force"));
             }
+            Happening::Mode(pool, mode) => enter(&self.world).set_mode(pool, mode),
             other => enter(&self.world).happen(other),
         }
     }
@@ -312,6 +314,17 @@ fn tier_taken(world: &mut World, seed: u64) {
     }
 }
 
+/// Plans that the modes of pools change.
+fn modes_changed(world: &mut World, seed: u64) {
+    let mut random = Random::fork(seed, "modes");
+    for _ in 0..world.faults.mode_changes {
+        let at = world.start + random.between(60_000, PHASE_MS);
+        let pool = random.index(world.wired.pools.len());
+        let mode = random.pick(&PoolMode::ALL).copied().unwrap_or(PoolMode::Held);
+        world.later(at, Happening::Mode(pool, mode));
+    }
+}
+
 /// What a handler's context is made of.
 struct Place {
     policy: Arc<Policy>,
@@ -397,7 +410,12 @@ impl World {
             }
             Happening::Person => people::act(self),
             Happening::Meddle(moment) => people::meddle(self, &moment),
-            Happening::Resume(_) | Happening::Poll(_) | Happening::Watch | Happening::Policy(_) | Happening::Calm => {}
+            Happening::Resume(_)
+            | Happening::Poll(_)
+            | Happening::Watch
+            | Happening::Policy(_)
+            | Happening::Mode(..)
+            | Happening::Calm => {}
         }
     }
 

@@ -1,10 +1,12 @@
 //! The world of a run: the time, what is to come, and everything that the ports lead to.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::sync::Arc;
 
+use osprey_model::event::BatchStatus;
 use osprey_model::id::MessageId;
+use osprey_model::pool::PoolMode;
 use osprey_ports::{QueueKind, StoreError, Write};
 
 use super::batch::{Batch, Effect, Turn, Wanted};
@@ -51,6 +53,8 @@ pub enum Happening {
     Storm,
     /// The policy changes.
     Policy(usize),
+    /// The mode of a pool changes, by its number.
+    Mode(usize, PoolMode),
     /// A person does something to some job.
     Person,
     /// A person does something to what has just changed.
@@ -146,6 +150,10 @@ pub struct World {
     pub pools: Pools,
     /// The pools, and how they are set up.
     pub wired: Wired,
+    /// Pools whose mode has changed, by number.
+    pub changed_modes: BTreeSet<usize>,
+    /// Until when the On-Demand pool gets no nodes.
+    pub barren_until: i64,
     /// The account.
     pub journal: Journal,
     /// Chance.
@@ -205,7 +213,6 @@ impl World {
             now: start,
             start,
             batch: Batch::new(faults.describe_lag_ms_max > 0),
-            faults,
             store: Store::default(),
             queues: Queues::default(),
             told: Vec::new(),
@@ -215,6 +222,9 @@ impl World {
             observer: Observer::default(),
             pools: Pools::default(),
             wired: wiring::wired(seed),
+            changed_modes: BTreeSet::new(),
+            barren_until: start + faults.barren_ms,
+            faults,
             journal: Journal::new(with_story),
             streams,
             skews: Vec::new(),
@@ -359,9 +369,32 @@ impl World {
     pub fn follow(&mut self, effects: Vec<Effect>) {
         for effect in effects {
             match effect {
-                Effect::Next(at, turn) => self.later(at, Happening::Turn(turn)),
+                Effect::Next(at, turn) => {
+                    let at = self.once_there_are_nodes(turn, at);
+                    self.later(at, Happening::Turn(turn));
+                }
                 Effect::Event(job, part) => self.event(job, part),
             }
+        }
+    }
+
+    /// When a step is made that is planned for a time: nothing starts where there are no nodes.
+    fn once_there_are_nodes(&self, turn: Turn, at: i64) -> i64 {
+        let Some(job) = self.batch.jobs.get(turn.job) else { return at };
+        let starts = job.unit(turn.part).status == BatchStatus::Runnable && !wiring::is_spot(&job.queue);
+        if starts && at < self.barren_until { self.barren_until + (at - self.now) } else { at }
+    }
+
+    /// Sets the mode of a pool.
+    pub fn set_mode(&mut self, number: usize, mode: PoolMode) {
+        let mut pools = (*self.wired.pools).clone();
+        let Some(pool) = pools.get_mut(number) else { return };
+        if pool.mode != mode {
+            pool.mode = mode;
+            self.changed_modes.insert(number);
+            let name = pool.name.clone();
+            self.wired.pools = Arc::new(pools);
+            self.tell(|| format!("pool {name} is {} from now on", mode.as_str()));
         }
     }
 

@@ -18,7 +18,9 @@ pub fn check(world: &World, table: &Table) -> Result<(), String> {
     if !world.wired.is_held {
         return Ok(());
     }
-    for pool in world.wired.pools.iter() {
+    // While modes change, jobs start both ways, and those that nobody planned aren't known until they run.
+    let is_checked = |(number, _): &(usize, &Pool)| !world.changed_modes.contains(number);
+    for (_, pool) in world.wired.pools.iter().enumerate().filter(is_checked) {
         let total = i64::from(pool.gpus().unwrap_or(0));
         let is_here = |job: &&BatchJob| job.queue.starts_with(&format!("osprey-{}-", pool.name));
         // A second Batch job of an attempt that a lag of lists brought about holds what nobody could know of.
