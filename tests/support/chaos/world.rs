@@ -209,6 +209,9 @@ impl World {
         let Scenario { drafts, scripts } = Scenario::of_seed(seed);
         let start = START_MS + if seed.is_multiple_of(4) { BEFORE_MIDNIGHT_MS } else { 0 };
         let faults = Faults::of_seed(seed);
+        let wired = wiring::wired(seed);
+        // Others' work on nodes that aren't there can't be seen.
+        let barren_until = if wired.foreign_gpus > 0 { start } else { start + faults.barren_ms };
         let mut world = Self {
             now: start,
             start,
@@ -221,9 +224,9 @@ impl World {
             scripts,
             observer: Observer::default(),
             pools: Pools::default(),
-            wired: wiring::wired(seed),
+            wired,
             changed_modes: BTreeSet::new(),
-            barren_until: start + faults.barren_ms,
+            barren_until,
             faults,
             journal: Journal::new(with_story),
             streams,
