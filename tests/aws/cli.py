@@ -68,6 +68,16 @@ def priorities(stack):
         json.dump(body, file)
     (answer,) = ok(stack, "priority", path)
     assert (answer["admitted"], answer["priority"], answer["pool"]) == (True, 1200, "local"), answer
+    # Whoever asks is judged as the queue would name them, or as somebody else.
+    policy = os.path.join(stack.work, "policy.toml")
+    with open(os.path.join(stack.root, "shared", "policy", "policies", "default.toml"), encoding="utf-8") as file:
+        text = file.read()
+    caller = stack.client("sts", stack.emulator, "test", "test").get_caller_identity()["UserId"].split(":")[0]
+    with open(policy, "w", encoding="utf-8") as file:
+        file.write(f'{text}\n[[identity]]\nname = "me"\nwho = ["{caller}"]\ntier_at_most = "experimental"\n')
+    (mine,) = ok(stack, "priority", path, "--policy", policy)
+    (theirs,) = ok(stack, "priority", path, "--policy", policy, "--sender", "AIDASOMEBODYELSE")
+    assert (mine["tier"], theirs["tier"]) == ("experimental", "critical"), (mine, theirs)
     # By the names alone: the pools aren't known then.
     code, _, error = osprey(stack, "priority", path, "--table", stack.outputs["Table"])
     assert (code, error["code"]) == (2, "Usage"), error

@@ -65,7 +65,7 @@ pub struct PriorityArgs {
     #[arg(long, value_name = "JSON", conflicts_with_all = ["local", "stack", "table"])]
     lineage: Option<String>,
     /// Who sends the jobs, by the id that the queue would authenticate, such as `AROAEXAMPLE`: the policy's identities
-    /// then bound what they may claim
+    /// then bound what they may claim. On a stack without it, you
     #[arg(long, value_name = "ID", conflicts_with = "local")]
     sender: Option<String>,
     /// Show how estimates of run times came out in the pipeline, by how they were known, and no jobs
@@ -88,7 +88,8 @@ pub fn priority(args: &PriorityArgs, ui: &mut Ui) -> Result<Exit, CliError> {
         (true, false) => {
             let joined = Joined::of(&args.place)?;
             let policy = args.policy.as_deref().map(|path| policy_file::load(Some(path))).transpose()?;
-            evaluate(args, |request| joined.evaluate(request, policy.as_ref()))?
+            let sender = given(args).map_or_else(|| joined.sender(), Ok)?;
+            evaluate(args, |request| joined.evaluate(request, policy.as_ref(), &sender))?
         }
     };
     show(&answers, ui)?;
@@ -133,9 +134,14 @@ fn offline(args: &PriorityArgs) -> Result<Vec<Answer>, CliError> {
         definitions: Definitions::load(args.definitions.as_deref())?,
         lineage: lineage(args.lineage.as_deref())?,
         now: jiff::Timestamp::now(),
-        sender: args.sender.as_ref().map(|id| Sender::new(QueueKind::Submissions.name(), id)),
+        sender: given(args),
     };
     evaluate(args, |request| Ok(offline.evaluate(request)))
+}
+
+/// The sender that was given.
+fn given(args: &PriorityArgs) -> Option<Sender> {
+    args.sender.as_ref().map(|id| Sender::new(QueueKind::Submissions.name(), id))
 }
 
 fn lineage(text: Option<&str>) -> Result<LineageFacts, CliError> {

@@ -305,13 +305,15 @@ impl Joined {
     ///
     /// # Errors
     /// When the store or what the run was started with can't be read.
-    pub fn evaluate(&self, request: &SubmitJobRequest, policy: Option<&Policy>) -> Result<Answer, CliError> {
+    pub fn evaluate(
+        &self,
+        request: &SubmitJobRequest,
+        policy: Option<&Policy>,
+        sender: &Sender,
+    ) -> Result<Answer, CliError> {
         let (own, pools, settings) = self.deciding(policy)?;
-        // On AWS the queue would say who sends; whoever asks here is a stranger to the policy.
-        let name = self.local().map_or("", |local| local.world.queues().sender());
-        let sender = Sender::new(QueueKind::Submissions.name(), name);
         let context = Context { policy: &own, pools: &pools, settings: &settings };
-        let evaluation = self.run(derive::evaluate(&context, &self.home, request, &sender, None))?;
+        let evaluation = self.run(derive::evaluate(&context, &self.home, request, sender, None))?;
         let admitted = evaluation.refusals.is_empty();
         let decision = evaluation.decision;
         Ok(Answer {
@@ -325,6 +327,18 @@ impl Joined {
             warnings: decision.warnings,
             ..Answer::default()
         })
+    }
+
+    /// Whom the submission queue would name as the sender of a message from here.
+    ///
+    /// # Errors
+    /// When AWS doesn't say.
+    pub fn sender(&self) -> Result<Sender, CliError> {
+        let principal = match &self.home {
+            Home::Local(local) => local.world.queues().sender().to_owned(),
+            Home::Aws(stack) => stack.caller()?,
+        };
+        Ok(Sender::new(QueueKind::Submissions.name(), principal))
     }
 
     /// What a decision is made with: the policy given or in force, the pools, the settings.

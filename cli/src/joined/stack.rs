@@ -29,6 +29,7 @@ const STRETCH: usize = 1_000;
 /// A stack.
 pub struct Stack {
     runtime: Runtime,
+    session: Session,
     world: Arc<World>,
     /// The options that lead here, for advice.
     flags: String,
@@ -53,12 +54,12 @@ impl Stack {
             region: place.region.clone(),
             endpoint_url: place.endpoint_url.clone(),
         };
-        let (world, outputs) = runtime.block_on(reach(&access, place))?;
+        let (session, world, outputs) = runtime.block_on(reach(&access, place))?;
         let pools = outputs.get(POOLS).and_then(|text| serde_json::from_str(text).ok());
         let has_queue = outputs.contains_key(QUEUE_URL);
         let table = outputs.get(TABLE).map_or("", String::as_str);
         let name = place.stack.as_ref().map_or_else(|| format!("table `{table}`"), |name| format!("stack `{name}`"));
-        Ok(Self { runtime, world: Arc::new(world), flags: place.flags(), name, pools, has_queue })
+        Ok(Self { runtime, session, world: Arc::new(world), flags: place.flags(), name, pools, has_queue })
     }
 
     /// Runs a future to its end.
@@ -69,6 +70,14 @@ impl Stack {
     /// What can be asked.
     pub fn world(&self) -> &World {
         &self.world
+    }
+
+    /// Whom the submission queue would name as the sender of a message from here.
+    ///
+    /// # Errors
+    /// When AWS doesn't say.
+    pub fn caller(&self) -> Result<String, CliError> {
+        Ok(self.run(self.session.caller())?)
     }
 
     /// The options that lead here.
@@ -188,7 +197,7 @@ const TABLE: &str = "Table";
 const QUEUE_URL: &str = "SubmissionsQueueUrl";
 const POOLS: &str = "Pools";
 
-async fn reach(access: &Access, place: &AwsPlace) -> Result<(World, BTreeMap<String, String>), CliError> {
+async fn reach(access: &Access, place: &AwsPlace) -> Result<(Session, World, BTreeMap<String, String>), CliError> {
     let session = Session::open(access).await?;
     let mut outputs = match &place.stack {
         Some(stack) => session.outputs(stack).await?,
@@ -211,7 +220,7 @@ async fn reach(access: &Access, place: &AwsPlace) -> Result<(World, BTreeMap<Str
     let world = session.world(&wiring);
     let found = in_force::read(&world).await?;
     found.check_layout().map_err(|sentence| CliError::new(ErrorCode::AwsUnreachable, sentence))?;
-    Ok((world, outputs))
+    Ok((session, world, outputs))
 }
 
 impl From<Obstacle> for CliError {

@@ -139,6 +139,17 @@ impl Session {
         &self.region
     }
 
+    /// Whose credentials these are, as SQS says it of a message that is sent with them: the id of a user, or that of a
+    /// role and the name of its session.
+    ///
+    /// # Errors
+    /// When STS can't be asked.
+    pub async fn caller(&self) -> Result<String, Obstacle> {
+        let answer = aws_sdk_sts::Client::new(&self.config).get_caller_identity().send().await;
+        let answer = answer.map_err(|error| Obstacle::of("sts:GetCallerIdentity", &error))?;
+        answer.user_id.ok_or_else(|| Obstacle::Unreachable("STS doesn't say who asks".to_owned()))
+    }
+
     /// The outputs of a stack.
     ///
     /// # Errors
