@@ -86,7 +86,10 @@ class Runtime:
         if name == "describejobdefinitions":
             return {"jobDefinitions": [DEFINITION]}
         if name == "describejobqueues":
-            return {"jobQueues": []}
+            # A queue that isn't there would be asked for again and again.
+            arn = "arn:aws:batch:us-east-1:123456789012:scheduling-policy/critical"
+            names = json.loads(body)["jobQueues"]
+            return {"jobQueues": [{"jobQueueName": queue, "state": "ENABLED", "schedulingPolicyArn": arn} for queue in names]}
         if name == "GetItem":
             return {}
         if name == "Query":

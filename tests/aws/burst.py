@@ -59,7 +59,8 @@ def burst(stack):
         with ThreadPoolExecutor(8) as pool:
             list(pool.map(lambda at: send(stack, jobs[at : at + 10]), range(0, COUNT, 10)))
         sent = time.time() - began
-        end = time.monotonic() + 300 + COUNT / 10
+        # It says only how soon a failure is told, so a slow machine has its time.
+        end = time.monotonic() + 900 + COUNT / 4
         while len(stack.bridge.submitted_at) - before < COUNT:
             assert time.monotonic() < end, f"{len(stack.bridge.submitted_at) - before} of {COUNT} were submitted in time"
             stack.watch()

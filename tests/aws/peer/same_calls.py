@@ -24,9 +24,10 @@ class Table:
     def put_item(self, Item):
         job, body = Item["pk"], json.dumps(Item)
         put = {"TableName": table, "Item": item(f"JOB#{job}", "STATE", body), "ConditionExpression": "attribute_not_exists(pk)"}
-        dynamodb.query(
-            TableName=table, KeyConditionExpression="pk = :p", ExpressionAttributeValues={":p": text("USAGE#search")}, ConsistentRead=True
-        )  # fmt: skip
+        for partition in ["USAGE#search", f"JOB#{job}"]:
+            dynamodb.query(
+                TableName=table, KeyConditionExpression="pk = :p", ExpressionAttributeValues={":p": text(partition)}, ConsistentRead=True
+            )  # fmt: skip
         dynamodb.transact_write_items(TransactItems=[{"Put": put}, {"Put": {**put, "Item": item(f"JOB#{job}", "RECORD#000", body)}}])
         dynamodb.put_item(**{**put, "ConditionExpression": "v = :e", "ExpressionAttributeValues": {":e": {"N": "1"}}})
         dynamodb.transact_write_items(TransactItems=[{"Put": put}, {"Put": {**put, "Item": item(f"BATCH#{job}", "JOB", body)}}])
