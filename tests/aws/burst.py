@@ -13,6 +13,8 @@ from stack import pools, until
 COUNT = int(os.environ.get("OSPREY_BURST", "2000"))
 # AWS's limit for an account.
 LIMIT = 50
+# At so many a second it is the tokens that jobs wait for; SubmitRate is 40.
+TOKENS_HELD = 36
 # One job in so many is urgent.
 URGENT = 20
 
@@ -81,5 +83,9 @@ def burst(stack):
         f"throttled; median time to AWS Batch: urgent {urgent:.0f} s, others {others:.0f} s"
     )
     assert share < 0.01, f"{share:.2%} of the calls were throttled"
-    assert urgent < others, "the urgent did not come first"
+    # Jobs come in the order of their priority where they wait for tokens; functions slower than those leave no line.
+    if COUNT / took >= TOKENS_HELD:
+        assert urgent < others, "the urgent did not come first"
+    else:
+        print(f"the order isn't shown: fewer than {TOKENS_HELD} a second were submitted, so nobody waited for a token")
     until(lambda: all(stack.item(f"JOB#{job}")["state"] == "submitted" for job, _, _ in jobs[:: max(1, COUNT // 200)]))
