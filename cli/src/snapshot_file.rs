@@ -128,7 +128,11 @@ impl Scene {
             (false, None) => Gate::Open,
         };
         let landing = if file.batch_chooses_nodes { Landing::Anywhere } else { Landing::AsPlanned };
-        Ok(Self { snapshot: Snapshot { nodes, running, queued, gate, landing }, now_ms, queued: file.queued })
+        Ok(Self {
+            snapshot: Snapshot { nodes, running, queued, gate, landing, evicted: Vec::new() },
+            now_ms,
+            queued: file.queued,
+        })
     }
 
     /// The waiting job of a name.

@@ -2,6 +2,7 @@
 
 mod batch_alone;
 mod command;
+mod evictions;
 mod golden;
 mod production;
 mod traces;

@@ -84,7 +84,10 @@ mod tests {
 
     fn rules(order: TierOrder) -> Rules {
         let aging = Some(Aging { millipoints_per_hour: 10_000, cap: 1_000 });
-        Rules { tiers: vec![TierRules { name: "low".into(), at_least: Some(0), order, aging }], ..Rules::default() }
+        Rules {
+            tiers: vec![TierRules { name: "low".into(), at_least: Some(0), order, aging, ..TierRules::default() }],
+            ..Rules::default()
+        }
     }
 
     fn found(order: TierOrder, piece: Vec<InLine>) -> Vec<u32> {

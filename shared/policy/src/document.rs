@@ -315,6 +315,11 @@ impl<'t> Reader<'t> {
         Some(seconds)
     }
 
+    /// A duration of at least a second, in milliseconds.
+    pub fn some_ms(&mut self, item: &Item<'t>) -> Option<u64> {
+        self.some_seconds(item).map(|seconds| seconds.saturating_mul(1000))
+    }
+
     /// A table.
     pub fn table(&mut self, item: &Item<'t>) -> Option<Table<'t>> {
         item.as_table().or_else(|| self.wrong_type(item, "a table"))

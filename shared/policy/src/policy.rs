@@ -9,7 +9,9 @@ use crate::identity::Identity;
 use crate::lint;
 use crate::problem::{PolicyError, Warning};
 use crate::rule::Rule;
-use crate::rules::{AdmissionRules, DeriveRules, EstimateRules, OrderRules, RequeueRules, Takes, Tier};
+use crate::rules::{
+    AdmissionRules, DeriveRules, EstimateRules, OrderRules, PreemptionRules, RequeueRules, Takes, Tier,
+};
 
 /// The policy that ships: the acceptance table as rules.
 pub const DEFAULT: &str = include_str!("../policies/default.toml");
@@ -37,6 +39,7 @@ pub struct Policy {
     requeue: RequeueRules,
     admission: AdmissionRules,
     order: OrderRules,
+    preemption: PreemptionRules,
     estimates: EstimateRules,
     identities: Vec<Identity>,
     tests: Vec<Case>,
@@ -65,9 +68,34 @@ impl Policy {
     }
 
     fn compiled(text: &str, file: file::File) -> Self {
-        let file::File { name, derive, rules, tiers, requeue, admission, order, estimates, identities, tests } = file;
+        let file::File {
+            name,
+            derive,
+            rules,
+            tiers,
+            requeue,
+            admission,
+            order,
+            preemption,
+            estimates,
+            identities,
+            tests,
+        } = file;
         let revision = revision(text);
-        Self { revision, name, derive, rules, tiers, requeue, admission, order, estimates, identities, tests }
+        Self {
+            revision,
+            name,
+            derive,
+            rules,
+            tiers,
+            requeue,
+            admission,
+            order,
+            preemption,
+            estimates,
+            identities,
+            tests,
+        }
     }
 
     /// First twelve hexadecimal digits of the SHA-256 of its text: two texts with one revision are one policy.
@@ -122,6 +150,12 @@ impl Policy {
     #[must_use]
     pub fn order(&self) -> &OrderRules {
         &self.order
+    }
+
+    /// When a job that waits may have running ones evicted.
+    #[must_use]
+    pub fn preemption(&self) -> &PreemptionRules {
+        &self.preemption
     }
 
     /// What is believed of run times.

@@ -2,6 +2,7 @@ use osprey_model::pool::CapacityType;
 
 use super::*;
 use crate::key::MetadataKey;
+use crate::rules::Victims;
 
 fn loaded(text: &str) -> Loaded {
     Policy::load(text)
@@ -97,6 +98,10 @@ fn mistakes_one_by_one() {
         ("[requeue]\nbase = \"1h\"\ncap = \"1m\"".to_owned(), "2:1: requeue: the first delay, 3600 s, is above the cap, 60 s (OutOfRange)\n".to_owned()),
         ("[requeue]\njitter = 1.5".to_owned(), "3:10: requeue.jitter: `1.5` is outside 0 to 1 (OutOfRange)\n".to_owned()),
         ("[admission]\nrequire = [\"team\", \"TEAM\"]".to_owned(), "3:20: admission.require[1]: `TEAM` is listed twice (Duplicate)\n".to_owned()),
+        ("[order]\nstarving_after = \"0s\"".to_owned(), "3:18: order.starving_after: it must be at least a second (OutOfRange)\n".to_owned()),
+        ("[order]\nweight_base = 0".to_owned(), "3:15: order.weight_base: `0` is below 1 (OutOfRange)\n".to_owned()),
+        ("[preemption]\nnear_done = 1".to_owned(), "3:13: preemption.near_done: `1` is outside 0 to 0.99 (OutOfRange)\n".to_owned()),
+        ("[preemption]\nwait = \"soon\"".to_owned(), "3:8: preemption.wait: `soon` is no duration: a number is missing before `soon` (InvalidValue)\n    help: write it as `90s`, `15m`, `4h30m` or `PT4H`\n".to_owned()),
         ("[order]\ndive_above = 10000".to_owned(), "3:14: order.dive_above: `10000` is outside 0 to 9999 (OutOfRange)\n".to_owned()),
     ] {
         assert_eq!(only_mistake(&body), want, "{body}");
@@ -184,8 +189,15 @@ fn the_default_policy_has_the_tiers_and_rules_of_the_design() {
     assert_eq!(preemptible.checkpoint_window_seconds, 900);
     assert_eq!(policy.requeue(), &RequeueRules::default());
     assert_eq!(policy.admission(), &AdmissionRules::default());
-    let headroom = crate::rules::Headroom::Percent(10);
-    assert_eq!(policy.order(), &OrderRules { headroom, ..OrderRules::default() });
+    let order = OrderRules {
+        headroom: crate::rules::Headroom::Percent(9),
+        starving_after_ms: Some(1_209_600_000),
+        weight_base: 1_000,
+        ..OrderRules::default()
+    };
+    assert_eq!(policy.order(), &order);
+    let preemption = PreemptionRules { victims: Victims::LongestLeft, ..PreemptionRules::default() };
+    assert_eq!(policy.preemption(), &preemption);
     assert_eq!(policy.derive_rules(), &DeriveRules::default());
 }
 
@@ -260,6 +272,16 @@ array_width_max = 7
 duration_max = "7d"
 [order]
 dive_above = 900
+starving_after = "7d"
+weight_base = 7
+[preemption]
+wait = "1m"
+wait_per_victim = "2m"
+near_done = 0.5
+restart = "3m"
+eviction_cost = "4m"
+victims = "longest-left"
+tier_by_tier = true
 "#;
     let policy = loaded(text).policy;
     let top = Tier {
@@ -295,7 +317,19 @@ dive_above = 900
         duration_max_seconds: Some(604_800),
     };
     assert_eq!(policy.admission(), &admission);
-    assert_eq!(policy.order(), &OrderRules { dive_above: 900, ..OrderRules::default() });
+    let order =
+        OrderRules { dive_above: 900, starving_after_ms: Some(604_800_000), weight_base: 7, ..OrderRules::default() };
+    assert_eq!(policy.order(), &order);
+    let preemption = PreemptionRules {
+        wait_ms: 60_000,
+        wait_per_victim_ms: 120_000,
+        near_done_percent: 50,
+        restart_ms: 180_000,
+        eviction_gpu_ms: 240_000,
+        victims: Victims::LongestLeft,
+        tier_by_tier: true,
+    };
+    assert_eq!(policy.preemption(), &preemption);
     assert_eq!(policy.derive_rules(), &DeriveRules { base: 100, floor: 10, ceiling: 2000, fallback: 200 });
 }
 

@@ -9,6 +9,10 @@ use osprey_model::pool::CapacityType;
 
 use crate::key::MetadataKey;
 
+mod preemption;
+
+pub use preemption::{NEAR_DONE_PERCENT_MAX, PreemptionRules, Victims};
+
 /// The smallest number that Batch takes as a scheduling priority.
 pub const PRIORITY_MIN: u32 = 0;
 
@@ -246,12 +250,23 @@ pub struct OrderRules {
     pub pool_headroom: BTreeMap<PoolName, Headroom>,
     /// Whether tiers may be left in which later jobs can pass a waiting one for ever.
     pub unbounded_wait: bool,
+    /// How long a job waits until it goes before every other one that isn't urgent, in milliseconds.
+    pub starving_after_ms: Option<u64>,
+    /// What a number adds to in a tier that is ordered by weight: the greater, the less the numbers count there.
+    pub weight_base: u32,
 }
 
 impl Default for OrderRules {
-    /// Urgent above 800, no headroom, every wait bounded.
+    /// Urgent above 800, no headroom, every wait bounded, nobody starving.
     fn default() -> Self {
-        Self { dive_above: 800, headroom: Headroom::default(), pool_headroom: BTreeMap::new(), unbounded_wait: false }
+        Self {
+            dive_above: 800,
+            headroom: Headroom::default(),
+            pool_headroom: BTreeMap::new(),
+            unbounded_wait: false,
+            starving_after_ms: None,
+            weight_base: 100,
+        }
     }
 }
 

@@ -6,8 +6,7 @@
 //! 4. `room`, and `landing` where Batch chooses the nodes: placement, all or nothing.
 //! 5. `reserve`: GPUs kept for what doesn't fit, each urgent job and the head.
 //! 6. `headroom`: GPUs kept free for urgent jobs that haven't come yet.
-//! 7. Preemption has its place here: behind a reservation too far away, before the rest of the queue is looked at. It
-//!    isn't part of this version.
+//! 7. `preempt`: who goes for a job that would wait too long, before the rest of the queue is looked at.
 //! 8. `strategy`: how far down the queue starts are looked for; `backfill` passes a job that waits, if it can't delay it.
 //! 9. `reason`: why each of the others waits.
 
@@ -19,7 +18,8 @@ use crate::demand::Demand;
 use crate::headroom;
 use crate::landing::InFlight;
 use crate::order::ordered;
-use crate::plan::{Plan, Reservation, Start, Waiting};
+use crate::plan::{Eviction, Plan, Reservation, Start, Waiting};
+use crate::preempt::{self, Preempting};
 use crate::priority::Standing;
 use crate::reason::WaitReason;
 use crate::reserve::{Kept, Wish};
@@ -40,9 +40,12 @@ pub(crate) struct Cycle<'s> {
     in_flight: Option<InFlight<'s>>,
     /// Places of running jobs whose nodes aren't known, as if they were planned now.
     assumed: Vec<(i64, Place)>,
-    /// Ends of this cycle's starts, in the order of the plan.
+    /// Ends of this cycle's starts, in the order of the plan, and of those that others make room for.
     ends_ms: Vec<i64>,
+    evictors_end_ms: Vec<i64>,
     started: BTreeSet<JobId>,
+    /// Who may be evicted and has been.
+    pub preempting: Preempting,
     /// What was looked for in vain, with the earliest end of those who asked. Room only shrinks while a plan grows, so
     /// whoever asks for as much and for as long gets the same answer.
     refused: BTreeMap<Demand, (i64, Refusal)>,
@@ -83,9 +86,11 @@ fn walked(snapshot: &Snapshot, rules: &Rules, now_ms: i64, queue: &[&Queued]) ->
 
 impl<'s> Cycle<'s> {
     fn new(snapshot: &'s Snapshot, rules: &'s Rules, now_ms: i64) -> Self {
-        let room = Room::of(snapshot, |_| true);
+        let stays = |running: &Running| !preempt::has_left(running, snapshot);
+        let room = Room::of(snapshot, stays);
         let is_anywhere = snapshot.landing == Landing::Anywhere;
-        let in_flight = is_anywhere.then(|| InFlight::new(Room::of(snapshot, |running| running.has_landed)));
+        let landed = |running: &Running| running.has_landed && stays(running);
+        let in_flight = is_anywhere.then(|| InFlight::new(Room::of(snapshot, landed)));
         let mut cycle = Self {
             snapshot,
             rules,
@@ -96,7 +101,9 @@ impl<'s> Cycle<'s> {
             in_flight,
             assumed: Vec::new(),
             ends_ms: Vec::new(),
+            evictors_end_ms: Vec::new(),
             started: BTreeSet::new(),
+            preempting: Preempting::default(),
             refused: BTreeMap::new(),
             pool_gpus: 0,
             all_ready_ms: snapshot.nodes.iter().map(|node| ready_ms(node, now_ms)).max().unwrap_or(now_ms),
@@ -122,7 +129,7 @@ impl<'s> Cycle<'s> {
         self.assumed.push((self.end_of_running(running), place));
     }
 
-    fn end_of_running(&self, running: &Running) -> i64 {
+    pub(crate) fn end_of_running(&self, running: &Running) -> i64 {
         let unknown_ms = self.rules.unknown_ms;
         let end_ms = running.expected_end_ms.unwrap_or_else(|| running.started_ms.saturating_add_unsigned(unknown_ms));
         // An overdue job may end at any moment, which is later than now.
@@ -136,15 +143,67 @@ impl<'s> Cycle<'s> {
         if !self.is_new(job, child) {
             return Err(WaitReason::AlreadyRuns);
         }
+        let end_ms = self.take(job, demand, &place);
+        self.ends_ms.push(end_ms);
+        self.plan.starts.push(Start { job: job.job, child, holds: place.into() });
+        Ok(())
+    }
+
+    /// Gives a place to a job. Answers when it is taken to end.
+    fn take(&mut self, job: &Queued, demand: Demand, place: &Place) -> i64 {
         let end_ms = self.end_of(job, place.holds());
         self.room.take(place.holds());
         self.kept.started(place.holds(), end_ms);
         if let Some(in_flight) = &mut self.in_flight {
             in_flight.add(demand);
         }
-        self.ends_ms.push(end_ms);
-        self.plan.starts.push(Start { job: job.job, child, holds: place.into() });
-        Ok(())
+        end_ms
+    }
+
+    /// Lets runs go, by their places in the snapshot, and starts a job in their place. `None`, and everything as it was,
+    /// when it still doesn't fit: Batch may let it land elsewhere.
+    pub(crate) fn start_instead(&mut self, job: &Queued, child: Option<u32>, goers: &[usize]) -> Option<Start> {
+        let before = (self.room.clone(), self.kept.clone(), self.in_flight.clone());
+        self.preempting.goes(goers);
+        for running in goers.iter().filter_map(|place| self.snapshot.running.get(*place)) {
+            self.room.give(&running.holds);
+            self.kept.gone(&running.holds, self.end_of_running(running));
+            if let Some(in_flight) = &mut self.in_flight {
+                in_flight.give(&running.holds);
+            }
+        }
+        let demand = Demand::of(job, &self.room);
+        let place = self.look(job, demand).ok().filter(|_| self.is_new(job, child));
+        let Some(place) = place else {
+            (self.room, self.kept, self.in_flight) = before;
+            self.preempting.stays(goers);
+            return None;
+        };
+        let end_ms = self.take(job, demand, &place);
+        self.evictors_end_ms.push(end_ms);
+        // There is more room than before: what was refused may fit.
+        self.refused.clear();
+        Some(Start { job: job.job, child, holds: place.into() })
+    }
+
+    /// Takes in an eviction; when what runs ends is told again, without those that go.
+    pub(crate) fn evict(&mut self, eviction: Eviction) {
+        self.plan.evictions.push(eviction);
+        self.know_ends();
+    }
+
+    /// When a job is expected to fit if nobody is evicted for it; `None` when that can't be foreseen.
+    pub(crate) fn expected_at(&mut self, job: &Queued) -> Option<i64> {
+        let wish = self.wish(job);
+        self.kept.earliest_ms(&self.room, &wish)
+    }
+
+    fn wish(&mut self, job: &Queued) -> Wish {
+        if !self.kept.is_known() {
+            self.know_ends();
+        }
+        let run_ms = i64::try_from(job.expected_ms.unwrap_or(self.rules.unknown_ms)).unwrap_or(i64::MAX);
+        Wish { job: job.job, demand: Demand::of(job, &self.room), run_ms, now_ms: self.now_ms }
     }
 
     /// Whether a job isn't started twice: a snapshot may contradict itself.
@@ -220,7 +279,7 @@ impl<'s> Cycle<'s> {
     }
 
     /// When a job ends that begins then: later than that, however short it is; `None` when nobody knows.
-    fn end_from(&self, job: &Queued, ready_ms: i64) -> Option<i64> {
+    pub(crate) fn end_from(&self, job: &Queued, ready_ms: i64) -> Option<i64> {
         job.expected_ms.map(|run_ms| ready_ms.saturating_add_unsigned(run_ms.max(1)))
     }
 
@@ -249,12 +308,7 @@ impl<'s> Cycle<'s> {
 
     /// Keeps the earliest place of a job for it, whatever headroom it has to leave. `false` when none can be foreseen.
     pub(crate) fn reserve(&mut self, job: &Queued) -> bool {
-        if !self.kept.is_known() {
-            self.know_ends();
-        }
-        let demand = Demand::of(job, &self.room);
-        let run_ms = i64::try_from(job.expected_ms.unwrap_or(self.rules.unknown_ms)).unwrap_or(i64::MAX);
-        let wish = Wish { job: job.job, demand, run_ms, now_ms: self.now_ms };
+        let wish = self.wish(job);
         let Some(keep) = self.kept.keep(&self.room, &wish) else { return false };
         self.plan.reservations.push(Reservation { job: keep.job, at_ms: keep.at_ms, holds: keep.holds.clone() });
         // More is kept than before: what was refused for the GPUs that were free then stays refused.
@@ -263,11 +317,16 @@ impl<'s> Cycle<'s> {
 
     fn know_ends(&mut self) {
         let mut kept = std::mem::take(&mut self.kept);
-        let running = self.snapshot.running.iter().map(|job| (self.end_of_running(job), job.holds.as_slice()));
+        let running = self.snapshot.running.iter().enumerate();
+        let running =
+            running.filter(|(place, job)| !self.preempting.goes_now(*place) && !preempt::has_left(job, self.snapshot));
+        let running = running.map(|(_, job)| (self.end_of_running(job), job.holds.as_slice()));
         let assumed = self.assumed.iter().map(|(end_ms, place)| (*end_ms, place.holds()));
         let started =
             self.ends_ms.iter().zip(&self.plan.starts).map(|(end_ms, start)| (*end_ms, start.holds.as_slice()));
-        kept.know(running.chain(assumed).chain(started));
+        let evictors = self.evictors_end_ms.iter().zip(&self.plan.evictions);
+        let evictors = evictors.map(|(end_ms, eviction)| (*end_ms, eviction.start.holds.as_slice()));
+        kept.know(running.chain(assumed).chain(started).chain(evictors));
         self.kept = kept;
     }
 

@@ -4,7 +4,7 @@ use osprey_model::id::JobId;
 
 use super::*;
 use crate::plan::Reservation;
-use crate::rules::{Headroom, TierOrder, TierRules};
+use crate::rules::{Headroom, TierRules};
 use crate::snapshot::{Array, Node, NodeState, Shape};
 
 fn id(number: u128) -> JobId {
@@ -191,7 +191,7 @@ fn headroom_is_left_by_everybody_but_urgent_jobs_and_what_has_waited_long_enough
     // A job as large as the pool leaves nothing over, and needn't.
     assert_eq!(starts(&decide(&snapshot(&[], &[(2, 500, 16, 900)]), &rules, 1_000)), [id(2)]);
     let aging = Some(crate::rules::Aging { millipoints_per_hour: u32::MAX, cap: 501 });
-    rules.tiers = vec![TierRules { name: "all".into(), at_least: Some(0), order: TierOrder::Strict, aging }];
+    rules.tiers = vec![TierRules { name: "all".into(), at_least: Some(0), aging, ..TierRules::default() }];
     assert_eq!(starts(&decide(&snapshot(&[], &jobs[..3]), &rules, 1_000_000)), [id(2), id(3), id(4)]);
 }
 

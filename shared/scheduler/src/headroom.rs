@@ -8,7 +8,7 @@ use crate::rules::Headroom;
 /// Urgent jobs take the headroom, and jobs whose wait has brought them to the front needn't leave it. A job so large that
 /// the pool can't leave as much beside it leaves what is left over.
 pub(crate) fn of(headroom: Headroom, pool_gpus: u32, gpus: u32, standing: Standing) -> u32 {
-    if standing.is_urgent || standing.is_aged_out {
+    if standing.is_urgent || standing.goes_by_age() {
         return 0;
     }
     headroom.of(pool_gpus).min(pool_gpus.saturating_sub(gpus))

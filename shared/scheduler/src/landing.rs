@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use crate::demand::Demand;
 use crate::room::{Free, Room, Wanted, is_empty};
-use crate::snapshot::{Node, Shape};
+use crate::snapshot::{Hold, Node, Shape};
 
 /// Dispatches whose nodes aren't known, and what is free without them.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct InFlight<'s> {
     /// What is free beside the jobs whose nodes are known.
     room: Room<'s>,
@@ -19,6 +19,11 @@ impl<'s> InFlight<'s> {
     /// Nothing is in flight.
     pub fn new(room: Room<'s>) -> Self {
         Self { room, jobs: BTreeMap::new() }
+    }
+
+    /// Takes in that parts of nodes become free.
+    pub fn give(&mut self, holds: &[Hold]) {
+        self.room.give(holds);
     }
 
     /// How many are in flight.

@@ -18,6 +18,7 @@ pub mod lending;
 pub mod order;
 pub mod placement;
 pub mod plan;
+mod preempt;
 pub mod priority;
 pub mod reason;
 mod reserve;

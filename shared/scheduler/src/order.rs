@@ -8,12 +8,6 @@ use crate::priority::Standing;
 use crate::rules::{Rules, Strategy, TierOrder};
 use crate::snapshot::Queued;
 
-/// What a number adds to a weight of its own: a job of number 0 weighs 100 and one of 900 weighs 1,000.
-///
-/// With the number alone as weight, work of number 0 would come after everything else, however short it is, which costs
-/// more than it gives: `docs/scheduling.md` has the figures.
-pub const WEIGHT_BASE: u32 = 100;
-
 /// What jobs are ordered by; the least comes first. It ends in the job's id, so no two jobs are equal.
 ///
 /// 1. The level: the number with what waiting has added; in a weighted tier the tier's threshold, so that the next
@@ -49,21 +43,21 @@ impl Key {
     fn by_rules(job: &Queued, rules: &Rules, now_ms: i64, key: Self) -> Self {
         let standing = Standing::of(job, rules, now_ms);
         let ratio = match standing.order {
-            TierOrder::WeightedShortest if !standing.is_aged_out => ratio(job, standing.number, rules.unknown_ms),
+            TierOrder::WeightedShortest if !standing.goes_by_age() => ratio(job, standing.number, rules),
             _ => 0,
         };
-        let path_ms = Reverse(if standing.is_aged_out { u64::MAX } else { job.critical_path_ms });
+        let path_ms = Reverse(if standing.goes_by_age() { u64::MAX } else { job.critical_path_ms });
         Self { level: Reverse(standing.level), ratio, path_ms, ..key }
     }
 }
 
 /// Smith's ratio as a whole number that orders like it: the bits of a number with a fraction that isn't negative rise
 /// with it. Square root, product and quotient are exactly rounded everywhere, so every machine has the same order.
-fn ratio(job: &Queued, number: u32, unknown_ms: u64) -> u64 {
-    let run_ms = job.expected_ms.unwrap_or(unknown_ms).max(1);
+fn ratio(job: &Queued, number: u32, rules: &Rules) -> u64 {
+    let run_ms = job.expected_ms.unwrap_or(rules.unknown_ms).max(1);
     let gpus = if job.array.is_some_and(|array| array.singly) { job.shape.all_gpus() } else { job.all_gpus() };
     let work = run_ms as f64 * f64::from(gpus.max(1)).sqrt();
-    (work / f64::from(number.saturating_add(WEIGHT_BASE))).to_bits()
+    (work / f64::from(number.saturating_add(rules.weight_base).max(1))).to_bits()
 }
 
 /// The waiting jobs in their order.
@@ -96,7 +90,13 @@ mod tests {
 
     fn rules(high: TierOrder, low: TierOrder) -> Rules {
         let aging = Some(Aging { millipoints_per_hour: 10_000, cap: 2_000 });
-        let tier = |name: &str, at_least, order| TierRules { name: name.into(), at_least, order, aging };
+        let tier = |name: &str, at_least, order| TierRules {
+            name: name.into(),
+            at_least,
+            order,
+            aging,
+            ..TierRules::default()
+        };
         let tiers = vec![tier("high", Some(800), high), tier("low", Some(0), low), tier("spare", None, low)];
         Rules { tiers, dive_above: 800, ..Rules::default() }
     }
@@ -157,7 +157,7 @@ mod tests {
         let numbers: Vec<JobId> = ordered(&queued, &rules, 0).into_iter().map(|job| job.job).collect();
         assert_eq!(numbers, [id(2), id(1), id(3)]);
         let known = Queued { expected_ms: Some(rules.unknown_ms), ..job(1, 0) };
-        assert_eq!(ratio(&known, 5, rules.unknown_ms), ratio(&job(1, 0), 5, rules.unknown_ms));
+        assert_eq!(ratio(&known, 5, &rules), ratio(&job(1, 0), 5, &rules));
     }
 
     proptest! {

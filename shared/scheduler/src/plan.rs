@@ -2,6 +2,7 @@
 
 use osprey_model::id::JobId;
 
+pub use crate::preempt::{Opened, Receipt};
 use crate::reason::WaitReason;
 use crate::snapshot::Hold;
 
@@ -10,6 +11,8 @@ use crate::snapshot::Hold;
 pub struct Plan {
     /// Jobs to start, in the order decided.
     pub starts: Vec<Start>,
+    /// Jobs to evict, and those that start in their place.
+    pub evictions: Vec<Eviction>,
     /// GPUs kept for jobs that don't fit yet.
     pub reservations: Vec<Reservation>,
     /// Jobs that don't start, each with why, in the order of the queue. An array of which some children start is here
@@ -28,6 +31,24 @@ pub struct Start {
     pub child: Option<u32>,
     /// Where. Where Batch chooses ([`crate::snapshot::Landing::Anywhere`]) it is one place of many.
     pub holds: Vec<Hold>,
+}
+
+/// Running jobs that make room for one that waits.
+///
+/// Whoever acts on it records each victim's receipt, submits the start, and only then stops the victims: what they free is
+/// held for that start. A victim that has ended by then has ended, and isn't counted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Eviction {
+    /// The job that starts in their place. It isn't among [`Plan::starts`].
+    pub start: Start,
+    /// The jobs that go, each as a whole; never none, and none that could be left out.
+    pub victims: Vec<Receipt>,
+    /// How long the job would wait in all without it, in milliseconds.
+    pub predicted_wait_ms: u64,
+    /// The wait above which so many evictions are worth it, in milliseconds.
+    pub threshold_ms: u64,
+    /// Whether it is known that no legal set of victims is cheaper; else the search ended before it had seen them all.
+    pub is_cheapest: bool,
 }
 
 /// GPUs kept for a job.

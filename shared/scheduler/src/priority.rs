@@ -18,6 +18,8 @@ pub struct Standing {
     pub is_aged_out: bool,
     /// Whether it is urgent.
     pub is_urgent: bool,
+    /// Whether it has waited so long that it goes before all others that aren't urgent, the oldest first.
+    pub is_starving: bool,
     /// How its tier is ordered.
     pub order: TierOrder,
     /// What it is ordered by before everything else, in units of [`POINT`], the highest first.
@@ -43,12 +45,23 @@ impl Standing {
             _ if !is_aged_out && aging > 0 => (points(number) + aging).min(below_weighted(number, rules)),
             _ => points(number) + aging,
         };
-        Self { number, aging, is_aged_out, is_urgent, order, level }
+        let is_starving = !is_urgent && rules.starving_after_ms.is_some_and(|after| job.waited_ms(now_ms) > after);
+        // Right below the urgent jobs; one that waiting has raised above them stays there.
+        let level = if is_starving { level.max(points(rules.dive_above.saturating_add(1)) - 1) } else { level };
+        Self { number, aging, is_aged_out, is_urgent, is_starving, order, level }
+    }
+}
+
+impl Standing {
+    /// Whether its wait alone says when its turn comes: it goes by submission, and needn't leave the headroom free.
+    #[must_use]
+    pub const fn goes_by_age(&self) -> bool {
+        self.is_aged_out || self.is_starving
     }
 }
 
 /// The tier whose rules a job follows: its own, or that of the number that it was lent.
-fn tier_of<'r>(job: &Queued, number: u32, rules: &'r Rules) -> Option<&'r TierRules> {
+pub(crate) fn tier_of<'r>(job: &Queued, number: u32, rules: &'r Rules) -> Option<&'r TierRules> {
     let own = rules.tiers.get(usize::from(job.tier)).filter(|_| job.lent <= job.priority);
     let reached = |tier: &&TierRules| tier.at_least.is_some_and(|at_least| number >= at_least);
     own.or_else(|| rules.tiers.iter().find(reached))
@@ -82,7 +95,7 @@ mod tests {
     const HOUR: i64 = 3_600_000;
 
     fn tier(name: &str, at_least: Option<u32>, order: TierOrder, aging: Option<Aging>) -> TierRules {
-        TierRules { name: name.into(), at_least, order, aging }
+        TierRules { name: name.into(), at_least, order, aging, ..TierRules::default() }
     }
 
     fn rules(order: TierOrder) -> Rules {

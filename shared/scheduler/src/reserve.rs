@@ -17,7 +17,7 @@ pub const RESERVATIONS_MAX: usize = 16;
 const LOOKS_MAX: usize = 32;
 
 /// What is kept, and when what runs ends.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Kept {
     list: Vec<Keep>,
     /// For each node with reservations, what is left at the begin of each: the only moments at which less is free than
@@ -143,6 +143,7 @@ impl Kept {
             }
         }
         self.ends = by_node.into_iter().map(|(node, ends)| (node, Ends::of(ends))).collect();
+        self.all_ends = None;
         self.is_known = true;
     }
 
@@ -169,6 +170,22 @@ impl Kept {
         }
     }
 
+    /// Takes in that a job goes which was to run until then. When the others end has to be told again.
+    pub fn gone(&mut self, holds: &[Hold], end_ms: i64) {
+        for hold in holds {
+            for point in self.points.get_mut(&hold.node).into_iter().flatten().filter(|point| point.at_ms < end_ms) {
+                point.gpus += i64::from(hold.gpus);
+                point.vcpus += i64::from(hold.vcpus);
+            }
+        }
+    }
+
+    /// What is left of a node at the begin of each of its reservations before a time: when, GPUs and vCPUs.
+    pub fn left_before(&self, node: u32, end_ms: i64) -> impl Iterator<Item = (i64, i64, i64)> {
+        let points = self.points.get(&node).into_iter().flatten().filter(move |point| point.at_ms < end_ms);
+        points.map(|point| (point.at_ms, point.gpus, point.vcpus))
+    }
+
     /// The first reservation that a job on this part of a node until then would delay.
     pub fn delayed(&self, hold: &Hold, end_ms: i64) -> Option<&Keep> {
         let is_short = |point: &&Point| point.gpus < i64::from(hold.gpus) || point.vcpus < i64::from(hold.vcpus);
@@ -187,6 +204,11 @@ impl Kept {
             let could = free.gpus >= hold.gpus && free.vcpus >= hold.vcpus;
             if could { self.delayed(&hold, end_ms) } else { None }
         })
+    }
+
+    /// When a job fits at the earliest; `None` when that can't be foreseen.
+    pub fn earliest_ms(&mut self, room: &Room<'_>, wanted: &Wish) -> Option<i64> {
+        self.earliest(room, wanted).map(|(at_ms, _)| at_ms)
     }
 
     /// Keeps the earliest place of a job for it. `None` when it can't be foreseen.

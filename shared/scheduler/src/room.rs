@@ -1,5 +1,7 @@
 //! Step 4, placement: what is free, node by node, and where a job goes.
 
+use std::collections::BTreeSet;
+
 use crate::demand::Demand;
 use crate::snapshot::{Gate, Hold, Node, NodeState, Running, Shape, Snapshot, UNCOUNTED};
 
@@ -23,6 +25,11 @@ impl Free {
         gpus.min(vcpus.unwrap_or(u32::MAX))
     }
 
+    fn plus(self, hold: &Hold, most: Self) -> Self {
+        let gpus = self.gpus.saturating_add(hold.gpus).min(most.gpus);
+        Self { gpus, vcpus: self.vcpus.saturating_add(hold.vcpus).min(most.vcpus) }
+    }
+
     pub fn minus(self, hold: &Hold) -> Self {
         let vcpus = if self.vcpus == UNCOUNTED { UNCOUNTED } else { self.vcpus.saturating_sub(hold.vcpus) };
         Self { gpus: self.gpus.saturating_sub(hold.gpus), vcpus }
@@ -39,6 +46,8 @@ pub(crate) struct Room<'s> {
     nodes: &'s [Node],
     free: Vec<Free>,
     free_total: u32,
+    /// Nodes of which more was taken than there is: a contradiction, or a node that takes no jobs.
+    overdrawn: BTreeSet<u32>,
     /// The most GPUs that a node has.
     largest: u32,
     index: Index,
@@ -79,7 +88,7 @@ impl<'s> Room<'s> {
             nodes.iter().map(|node| if is_open(node) { left(node) } else { Free::default() }).collect();
         let free_total = free.iter().fold(0_u32, |sum, free| sum.saturating_add(free.gpus));
         let index = Index::of(nodes, &free, largest);
-        Self { nodes, free, free_total, largest, index }
+        Self { nodes, free, free_total, overdrawn: BTreeSet::new(), largest, index }
     }
 
     /// What running jobs leave, as far as `counts` says.
@@ -204,9 +213,25 @@ impl<'s> Room<'s> {
     /// Takes a part of nodes. What isn't free, or is on a node that has gone, can't be taken, and is no room either way.
     pub(crate) fn take(&mut self, holds: &[Hold]) {
         for hold in holds {
-            let left = self.free_of(hold.node).minus(hold);
-            self.set(hold.node, left);
+            let free = self.free_of(hold.node);
+            if free.gpus < hold.gpus || free.vcpus < hold.vcpus {
+                self.overdrawn.insert(hold.node);
+            }
+            self.set(hold.node, free.minus(hold));
         }
+    }
+
+    /// Gives a part of nodes back that was taken. What is [`Self::is_overdrawn`] isn't known to become free.
+    pub(crate) fn give(&mut self, holds: &[Hold]) {
+        for hold in holds.iter().filter(|hold| !self.overdrawn.contains(&hold.node)).copied().collect::<Vec<_>>() {
+            let most = self.node(hold.node).map(left).unwrap_or_default();
+            self.set(hold.node, self.free_of(hold.node).plus(&hold, most));
+        }
+    }
+
+    /// Whether more was taken of a node than it has.
+    pub(crate) fn is_overdrawn(&self, node: u32) -> bool {
+        self.overdrawn.contains(&node)
     }
 
     fn set(&mut self, number: u32, now: Free) {

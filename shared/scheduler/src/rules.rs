@@ -2,9 +2,9 @@
 
 use osprey_model::id::{PoolName, TierName};
 use osprey_policy::Policy;
-use osprey_policy::rules::{EstimateRules, Tier};
+use osprey_policy::rules::{EstimateRules, OrderRules, Tier};
 
-pub use osprey_policy::rules::{Aging, Headroom, TierOrder};
+pub use osprey_policy::rules::{Aging, Headroom, NEAR_DONE_PERCENT_MAX, PreemptionRules, TierOrder, Victims};
 
 /// What a decision follows.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,10 +20,18 @@ pub struct Rules {
     pub headroom: Headroom,
     /// How long a job is taken to run of which nobody knows it, in milliseconds.
     pub unknown_ms: u64,
+    /// How long a job waits until it goes before every other one that isn't urgent, in milliseconds.
+    pub starving_after_ms: Option<u64>,
+    /// What the number is added to in a weighted tier; at least 1.
+    ///
+    /// With the number alone as weight, work of number 0 would come after everything else, however short it is.
+    pub weight_base: u32,
+    /// When running jobs are evicted for one that waits. Only [`Strategy::Osprey`] evicts.
+    pub preemption: PreemptionRules,
 }
 
 /// What a decision follows in one tier.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TierRules {
     /// Its name.
     pub name: TierName,
@@ -33,6 +41,18 @@ pub struct TierRules {
     pub order: TierOrder,
     /// How a wait raises a job; `None` where it doesn't.
     pub aging: Option<Aging>,
+    /// Tiers whose running jobs it may evict, by their place, in the order of the policy.
+    pub may_preempt: Vec<u16>,
+    /// Tiers whose jobs it may evict besides, when those of the others can't make room.
+    pub may_preempt_when_full: Vec<u16>,
+    /// How long a job of this tier runs before it may be evicted, in milliseconds.
+    pub minimum_run_ms: u64,
+    /// Most evictions of one job of this tier.
+    pub evictions_per_job: Option<u32>,
+    /// Most evictions of jobs of this tier within [`Self::eviction_window_ms`].
+    pub evictions_per_window: Option<u32>,
+    /// The window, in milliseconds.
+    pub eviction_window_ms: u64,
 }
 
 impl Default for Rules {
@@ -44,6 +64,9 @@ impl Default for Rules {
             dive_above: u32::MAX,
             headroom: Headroom::default(),
             unknown_ms: EstimateRules::default().unknown_ms,
+            starving_after_ms: None,
+            weight_base: OrderRules::default().weight_base,
+            preemption: PreemptionRules::default(),
         }
     }
 }
@@ -55,10 +78,13 @@ impl Rules {
         let order = policy.order();
         Self {
             strategy: Strategy::default(),
-            tiers: policy.tiers().iter().map(TierRules::of).collect(),
+            tiers: policy.tiers().iter().map(|tier| TierRules::of(tier, policy)).collect(),
             dive_above: order.dive_above,
             headroom: order.headroom_of(pool),
             unknown_ms: policy.estimates().unknown_ms,
+            starving_after_ms: order.starving_after_ms,
+            weight_base: order.weight_base,
+            preemption: policy.preemption().clone(),
         }
     }
 
@@ -77,8 +103,24 @@ impl Rules {
 }
 
 impl TierRules {
-    fn of(tier: &Tier) -> Self {
-        Self { name: tier.name.clone(), at_least: tier.at_least(), order: tier.order, aging: tier.aging }
+    fn of(tier: &Tier, policy: &Policy) -> Self {
+        let places = |names: &[TierName]| {
+            let of = |name: &TierName| policy.tiers().iter().position(|tier| tier.name == *name);
+            names.iter().filter_map(of).filter_map(|place| u16::try_from(place).ok()).collect()
+        };
+        let ms = |seconds: u64| seconds.saturating_mul(1_000);
+        Self {
+            name: tier.name.clone(),
+            at_least: tier.at_least(),
+            order: tier.order,
+            aging: tier.aging,
+            may_preempt: places(&tier.may_preempt),
+            may_preempt_when_full: places(&tier.may_preempt_when_full),
+            minimum_run_ms: ms(tier.minimum_run_seconds),
+            evictions_per_job: tier.evictions_per_job,
+            evictions_per_window: tier.evictions_per_window,
+            eviction_window_ms: ms(tier.eviction_window_seconds),
+        }
     }
 }
 
@@ -95,7 +137,8 @@ pub enum Strategy {
     /// behind them; what can't delay one may start before it (EASY).
     #[default]
     Backfill,
-    /// As backfill, and a search for a placement in which all that backfill starts still starts, and more besides.
+    /// As backfill, and preemption for urgent jobs that would wait too long, and a search for a placement in which all that
+    /// backfill starts still starts, and more besides.
     Osprey,
 }
 

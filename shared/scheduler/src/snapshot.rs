@@ -18,6 +18,17 @@ pub struct Snapshot {
     pub gate: Gate,
     /// Who chooses the nodes of a start.
     pub landing: Landing,
+    /// Evictions within the longest window of the rules, in any order.
+    pub evicted: Vec<Evicted>,
+}
+
+/// An eviction that has been.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Evicted {
+    /// The tier of the job that was evicted: an index into [`crate::Rules::tiers`].
+    pub tier: u16,
+    /// When.
+    pub at_ms: i64,
 }
 
 /// Whether a pool takes starts.
@@ -164,6 +175,16 @@ pub struct Running {
     pub priority: u32,
     /// Its tier: an index into [`crate::Rules::tiers`].
     pub tier: u16,
+    /// Work of earlier attempts that this one goes on from, in milliseconds.
+    pub done_ms: u64,
+    /// Times that it was evicted. One that was has to restart before it goes on.
+    pub evictions: u32,
+    /// When it last reported a checkpoint.
+    pub saved_ms: Option<i64>,
+    /// How often it says that it saves, in milliseconds of its run; 0 for one that saves all the time.
+    pub saves_every_ms: Option<u64>,
+    /// The job that it is being evicted for. While that one is dispatched, what both hold is that one's.
+    pub leaves_for: Option<JobId>,
 }
 
 impl Running {
@@ -180,6 +201,11 @@ impl Running {
             expected_end_ms: None,
             priority: 0,
             tier: u16::MAX,
+            done_ms: 0,
+            evictions: 0,
+            saved_ms: None,
+            saves_every_ms: None,
+            leaves_for: None,
         }
     }
 }
@@ -197,7 +223,9 @@ pub struct Queued {
     pub tier: u16,
     /// When it was submitted. A requeue doesn't change it.
     pub enqueued_ms: i64,
-    /// Not to be started before.
+    /// How much of the time since then it ran instead of waiting, in milliseconds.
+    pub ran_ms: u64,
+    /// Not to be started before: the end of a back-off, or when it came back.
     pub not_before_ms: i64,
     /// What it needs; of an array, what one child needs.
     pub shape: Shape,
@@ -222,6 +250,7 @@ impl Queued {
             lent: 0,
             tier: u16::MAX,
             enqueued_ms: 0,
+            ran_ms: 0,
             not_before_ms: 0,
             shape,
             array: None,
@@ -229,6 +258,13 @@ impl Queued {
             critical_path_ms: 0,
             has_other_pools: false,
         }
+    }
+
+    /// How long it has waited in all, in milliseconds. A clock that went back makes nobody wait for less than 0.
+    #[must_use]
+    pub fn waited_ms(&self, now_ms: i64) -> u64 {
+        let since_ms = u64::try_from(now_ms.saturating_sub(self.enqueued_ms)).unwrap_or(0);
+        since_ms.saturating_sub(self.ran_ms)
     }
 
     /// GPUs that it takes where there is room for all of it.

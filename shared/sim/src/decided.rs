@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use osprey_model::id::JobId;
 use osprey_model::pool::CapacityType;
 use osprey_scheduler::order::Key;
-use osprey_scheduler::snapshot::{Hold, Node, Queued, Running, Shape};
-use osprey_scheduler::{Rules, Snapshot, decide};
+use osprey_scheduler::plan::{Eviction, Receipt, Start};
+use osprey_scheduler::snapshot::{Evicted, Hold, Node, Queued, Running, Shape};
+use osprey_scheduler::{Rules, Snapshot, Strategy as Rule, decide};
 
 use crate::cluster::{Cluster, Placement};
 use crate::estimates::Believed;
@@ -15,6 +16,9 @@ use crate::pool::Pool;
 use crate::scenario::Scenario;
 use crate::strategy::Strategy;
 use crate::workload::Job;
+
+/// While a job waits that others may be evicted for, and estimates may be wrong, it is looked at this often.
+const LOOK_AGAIN_MS: u64 = 60_000;
 
 /// A production strategy.
 #[derive(Clone, Debug)]
@@ -84,6 +88,8 @@ impl<'s> Decided<'s> {
             priority: priority(spec, machine.outcome(job).failures),
             tier: spec.tier,
             enqueued_ms: time(spec.submit_ms),
+            ran_ms: done_ms,
+            not_before_ms: time(machine.now_ms()),
             expected_ms: believed_ms.map(|ms| ms + machine.restart_ms(job)),
             ..Queued::new(id(job), Shape::gpus(spec.gpus))
         }
@@ -128,32 +134,82 @@ impl Lot {
         }
     }
 
-    fn pass<P: Pool>(&mut self, places: &BTreeMap<JobId, usize>, machine: &mut Machine<'_, P>) {
+    /// Decides and acts on it. Answers who was evicted.
+    fn pass<P: Pool>(&mut self, places: &BTreeMap<JobId, usize>, machine: &mut Machine<'_, P>) -> Vec<usize> {
         if self.snapshot.queued.is_empty() {
-            return;
+            return Vec::new();
         }
         self.look(&machine.pool);
-        let now_ms = time(machine.now_ms());
-        let plan = decide(&self.snapshot, &self.rules, now_ms);
+        let plan = decide(&self.snapshot, &self.rules, time(machine.now_ms()));
         for start in plan.starts {
-            let Some(job) = places.get(&start.job).copied() else { continue };
-            let holds: Vec<(u32, u32)> =
-                start.holds.iter().map(|Hold { node, gpus, .. }| (self.first + *node, *gpus)).collect();
-            if machine.start_on(job, P::share_of(&holds), false) {
-                let at = self.snapshot.queued.iter().position(|queued| queued.job == start.job);
-                let Some(queued) = at.map(|at| self.snapshot.queued.remove(at)) else { continue };
-                self.snapshot.running.push(Running {
-                    holds: start.holds,
-                    has_landed: true,
-                    started_ms: now_ms,
-                    expected_end_ms: queued.expected_ms.map(|ms| now_ms.saturating_add_unsigned(ms)),
-                    priority: queued.priority,
-                    tier: queued.tier,
-                    ..Running::new(start.job, queued.shape)
-                });
-                self.running.push(job);
-            }
+            self.start(start, false, places, machine);
         }
+        let mut evicted = Vec::new();
+        for Eviction { start, victims, .. } in plan.evictions {
+            let victims: Vec<usize> = victims.iter().filter_map(|victim| self.evict(victim, places, machine)).collect();
+            evicted.extend(victims);
+            self.start(start, true, places, machine);
+        }
+        evicted
+    }
+
+    fn start<P: Pool>(
+        &mut self,
+        start: Start,
+        is_dive: bool,
+        places: &BTreeMap<JobId, usize>,
+        machine: &mut Machine<'_, P>,
+    ) {
+        let now_ms = time(machine.now_ms());
+        let Some(job) = places.get(&start.job).copied() else { return };
+        let holds: Vec<(u32, u32)> =
+            start.holds.iter().map(|Hold { node, gpus, .. }| (self.first + *node, *gpus)).collect();
+        if !machine.start_on(job, P::share_of(&holds), is_dive) {
+            return;
+        }
+        let at = self.snapshot.queued.iter().position(|queued| queued.job == start.job);
+        let Some(queued) = at.map(|at| self.snapshot.queued.remove(at)) else { return };
+        self.snapshot.running.push(Running {
+            holds: start.holds,
+            has_landed: true,
+            started_ms: now_ms,
+            expected_end_ms: queued.expected_ms.map(|ms| now_ms.saturating_add_unsigned(ms)),
+            priority: queued.priority,
+            tier: queued.tier,
+            done_ms: queued.ran_ms,
+            evictions: machine.outcome(job).preemptions,
+            saves_every_ms: Some(machine.saves_every_ms(job)),
+            ..Running::new(start.job, queued.shape)
+        });
+        self.running.push(job);
+    }
+
+    /// Stops a job at once; what it saved last is kept.
+    fn evict<P: Pool>(
+        &mut self,
+        victim: &Receipt,
+        places: &BTreeMap<JobId, usize>,
+        machine: &mut Machine<'_, P>,
+    ) -> Option<usize> {
+        let job = places.get(&victim.job).copied()?;
+        machine.evict(job, machine.saved_ms(job));
+        let at = self.running.iter().position(|running| *running == job)?;
+        self.running.remove(at);
+        self.snapshot.running.remove(at);
+        let now_ms = time(machine.now_ms());
+        let window_ms = self.rules.tiers.iter().map(|tier| tier.eviction_window_ms).max().unwrap_or(0);
+        self.snapshot.evicted.retain(|was| was.at_ms > now_ms.saturating_sub_unsigned(window_ms));
+        self.snapshot.evicted.push(Evicted { tier: victim.tier, at_ms: now_ms });
+        Some(job)
+    }
+
+    /// Whether a job waits that others may be evicted for.
+    fn has_preemptor(&self) -> bool {
+        let may = |job: &Queued| {
+            let tier = self.rules.tiers.get(usize::from(job.tier));
+            tier.is_some_and(|tier| !tier.may_preempt.is_empty() || !tier.may_preempt_when_full.is_empty())
+        };
+        self.rules.strategy == Rule::Osprey && self.snapshot.queued.iter().any(may)
     }
 }
 
@@ -188,9 +244,21 @@ impl<P: Pool> Strategy<P> for Decided<'_> {
 
     fn pass(&mut self, machine: &mut Machine<'_, P>) {
         self.forget_ended(machine);
-        for lot in &mut self.lots {
-            lot.pass(&self.places, machine);
+        for lot in 0..self.lots.len() {
+            // Who was evicted waits again, and may fit elsewhere.
+            while let Some(evicted) = self.lots.get_mut(lot).map(|lot| lot.pass(&self.places, machine)) {
+                if evicted.is_empty() {
+                    break;
+                }
+                evicted.into_iter().for_each(|job| self.submit(job, machine));
+            }
         }
+    }
+
+    fn looks_again_at(&self, now_ms: u64) -> Option<u64> {
+        // Exact times tell nothing new until the next event.
+        let is_exact = matches!(self.believed, Believed::Exact);
+        (!is_exact && self.lots.iter().any(Lot::has_preemptor)).then(|| now_ms.saturating_add(LOOK_AGAIN_MS))
     }
 
     fn waiting(&self) -> usize {

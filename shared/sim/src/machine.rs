@@ -213,9 +213,14 @@ impl<'w, P: Pool> Machine<'w, P> {
     /// The part of that work that a checkpoint holds, in milliseconds.
     #[must_use]
     pub fn saved_ms(&self, job: usize) -> u64 {
-        let every = self.job(job).checkpoint_ms.unwrap_or(self.costs.checkpoint_ms);
-        let ran = self.ran_ms(job);
+        let (every, ran) = (self.saves_every_ms(job), self.ran_ms(job));
         ran.checked_div(every).map_or(ran, |saved| saved * every)
+    }
+
+    /// How often a job saves, in milliseconds of a run; 0 for one that loses nothing.
+    #[must_use]
+    pub fn saves_every_ms(&self, job: usize) -> u64 {
+        self.job(job).checkpoint_ms.unwrap_or(self.costs.checkpoint_ms)
     }
 
     /// When a running job goes on or first begins to work, in milliseconds.

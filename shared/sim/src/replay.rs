@@ -124,7 +124,11 @@ fn replay<P: Pool, S: Strategy<P>>(
     let mut submissions = submissions(machine.jobs, |job| cluster.could_hold(job.gpus));
     loop {
         let submission = submissions.peek().map(|(_, job)| job.submit_ms);
-        let Some(now) = earliest([machine.next_end(), submission]) else { break };
+        let next = earliest([machine.next_end(), submission]);
+        let Some(now) = next.map(|next| strategy.looks_again_at(machine.now_ms()).map_or(next, |look| next.min(look)))
+        else {
+            break;
+        };
         machine.advance(now, strategy.waiting());
         machine.complete();
         while let Some((index, _)) = submissions.next_if(|(_, job)| job.submit_ms == now) {
@@ -157,7 +161,11 @@ fn live<S: Strategy<MixedPool>>(
         if idle > 0 && is_over {
             break;
         }
-        let Some(now) = earliest([end, submission, world.next_at_ms()]) else { break };
+        let next = earliest([end, submission, world.next_at_ms()]);
+        let Some(now) = next.map(|next| strategy.looks_again_at(machine.now_ms()).map_or(next, |look| next.min(look)))
+        else {
+            break;
+        };
         machine.advance(now, strategy.waiting());
         machine.complete();
         world.happen(&mut machine, &mut strategy);

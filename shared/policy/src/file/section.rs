@@ -21,11 +21,12 @@ pub(super) const REQUEUE_KEYS: [&str; 9] = [
     "dependency_grace",
 ];
 pub(super) const ADMISSION_KEYS: [&str; 3] = ["require", "array_width_max", "duration_max"];
-pub(super) const ORDER_KEYS: [&str; 4] = ["dive_above", "headroom", "pool_headroom", "unbounded_wait"];
+pub(super) const ORDER_KEYS: [&str; 6] =
+    ["dive_above", "headroom", "pool_headroom", "unbounded_wait", "starving_after", "weight_base"];
 pub(super) const ESTIMATES_KEYS: [&str; 4] = ["classes", "quantile", "runs_min", "unknown"];
 
 /// Sets a field when its key is there and its value is good; else the default stays.
-fn set<'t, T>(
+pub(super) fn set<'t, T>(
     reader: &mut Reader<'t>,
     table: &Table<'t>,
     key: &str,
@@ -134,6 +135,9 @@ pub(super) fn order<'t>(reader: &mut Reader<'t>, root: &Table<'t>) -> OrderRules
     set(reader, &table, "dive_above", priority, &mut rules.dive_above);
     set(reader, &table, "headroom", headroom, &mut rules.headroom);
     set(reader, &table, "unbounded_wait", Reader::boolean, &mut rules.unbounded_wait);
+    let some_ms = |reader: &mut Reader<'t>, item: &Item<'t>| reader.some_ms(item).map(Some);
+    set(reader, &table, "starving_after", some_ms, &mut rules.starving_after_ms);
+    set(reader, &table, "weight_base", Reader::positive, &mut rules.weight_base);
     if let Some(pools) = table.item("pool_headroom").and_then(|item| reader.table(&item)) {
         for (pool, item) in pools.items() {
             rules.pool_headroom.extend(headroom(reader, &item).map(|headroom| (PoolName::new(pool), headroom)));
@@ -163,8 +167,7 @@ pub(super) fn estimates<'t>(reader: &mut Reader<'t>, root: &Table<'t>) -> Estima
     }
     set(reader, &table, "quantile", |reader, item| reader.percent(item, 0.01..=0.99), &mut rules.quantile_percent);
     set(reader, &table, "runs_min", Reader::positive, &mut rules.runs_min);
-    let unknown = |reader: &mut Reader<'t>, item: &Item<'t>| reader.some_seconds(item).map(|s| s.saturating_mul(1000));
-    set(reader, &table, "unknown", unknown, &mut rules.unknown_ms);
+    set(reader, &table, "unknown", Reader::some_ms, &mut rules.unknown_ms);
     rules
 }
 

@@ -2,6 +2,7 @@
 
 use crate::decide::Cycle;
 use crate::eligible::Eligible;
+use crate::preempt;
 use crate::priority::Standing;
 use crate::reason::WaitReason;
 use crate::snapshot::Queued;
@@ -17,7 +18,12 @@ pub(crate) fn walk(cycle: &mut Cycle<'_>, queue: &[&Queued]) {
         }
         let standing = Standing::of(job, cycle.rules, cycle.now_ms);
         let headroom = cycle.headroom(job, standing);
-        if let Err(reason) = super::start_all(cycle, job, headroom) {
+        let mut parts = super::parts(job);
+        let started = parts.try_for_each(|part| {
+            let started = cycle.start(job, part, headroom);
+            started.or_else(|reason| preempt::instead(cycle, job, part, standing, reason))
+        });
+        if let Err(reason) = started {
             let reason = blocked(cycle, job, standing, reason);
             cycle.wait(job, reason);
         }

@@ -10,10 +10,11 @@ use crate::snapshot::Queued;
 
 /// Starts a job; of an array whose children start one by one, as many as fit. Says why the job, or the rest of it, waits.
 fn start_all(cycle: &mut Cycle<'_>, job: &Queued, headroom: u32) -> Result<(), WaitReason> {
-    match job.array {
-        Some(array) if array.singly => {
-            (0..array.waiting.max(1)).try_for_each(|child| cycle.start(job, Some(child), headroom))
-        }
-        _ => cycle.start(job, None, headroom),
-    }
+    parts(job).try_for_each(|part| cycle.start(job, part, headroom))
+}
+
+/// What of a job is started at once: the children of an array one by one, or the job itself.
+fn parts(job: &Queued) -> impl Iterator<Item = Option<u32>> {
+    let children = job.array.filter(|array| array.singly).map(|array| array.waiting.max(1));
+    (0..children.unwrap_or(1)).map(move |child| children.map(|_| child))
 }

@@ -40,10 +40,14 @@ pub(crate) fn choose<'s>(
     walk: impl Fn(&[&'s Queued]) -> Plan,
 ) -> Plan {
     let base = walk(queue);
+    // Who goes was chosen for this order, and so was where the others start.
+    if !base.evictions.is_empty() {
+        return base;
+    }
     let Some(search) = Search::of(snapshot, rules, now_ms, queue, &base) else { return base };
     let Some(order) = search.order() else { return base };
     let candidate = walk(&order);
-    if search.is_better(&candidate, &base) { candidate } else { base }
+    if candidate.evictions.is_empty() && search.is_better(&candidate, &base) { candidate } else { base }
 }
 
 /// What is searched.

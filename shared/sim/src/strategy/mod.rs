@@ -29,6 +29,11 @@ pub trait Strategy<P: Pool> {
 
     /// Jobs that wait.
     fn waiting(&self) -> usize;
+
+    /// When the next pass is to be although nothing happens by then; `None` where it needn't be.
+    fn looks_again_at(&self, _now_ms: u64) -> Option<u64> {
+        None
+    }
 }
 
 /// The reference strategies by name.
