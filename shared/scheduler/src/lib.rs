@@ -26,6 +26,7 @@ mod room;
 pub mod rules;
 pub mod snapshot;
 mod strategy;
+pub mod waste;
 
 pub use decide::decide;
 pub use plan::Plan;
