@@ -102,6 +102,9 @@ fn mistakes_one_by_one() {
         ("[order]\nweight_base = 0".to_owned(), "3:15: order.weight_base: `0` is below 1 (OutOfRange)\n".to_owned()),
         ("[preemption]\nnear_done = 1".to_owned(), "3:13: preemption.near_done: `1` is outside 0 to 0.99 (OutOfRange)\n".to_owned()),
         ("[preemption]\nwait = \"soon\"".to_owned(), "3:8: preemption.wait: `soon` is no duration: a number is missing before `soon` (InvalidValue)\n    help: write it as `90s`, `15m`, `4h30m` or `PT4H`\n".to_owned()),
+        ("[preemption]\nvictims = \"longest\"".to_owned(), "3:11: preemption.victims: `longest` is no choice of victims (InvalidValue)\n    help: the choices are `cheapest` and `longest-left`\n".to_owned()),
+        ("[preemption]\ntier_by_tier = \"yes\"".to_owned(), "3:16: preemption.tier_by_tier: expected true or false, found text (WrongType)\n".to_owned()),
+        ("[preemption]\nrestrat = \"1m\"".to_owned(), "3:1: preemption.restrat: unknown key `restrat` (UnknownKey)\n    help: did you mean `restart`?\n".to_owned()),
         ("[order]\ndive_above = 10000".to_owned(), "3:14: order.dive_above: `10000` is outside 0 to 9999 (OutOfRange)\n".to_owned()),
     ] {
         assert_eq!(only_mistake(&body), want, "{body}");
