@@ -161,6 +161,7 @@ fn of_files(folder: &Folder, samples: &mut Samples) -> Checked {
         samples.entry("osprey place").or_default().extend(out(&["place", instance, "--strategy", strategy])?);
     }
     samples.insert("osprey bench cycle", out(&["bench", "cycle", "--pending", "20", "--gpus", "8", "--runs", "2"])?);
+    samples.insert("osprey bench pipeline", out(&["bench", "pipeline", "--queued", "20", "--runs", "2"])?);
     let failed = Program::command(["jobs", "--output", "json"]).output()?;
     samples.insert("Errors", vec![serde_json::from_slice(&failed.stderr)?]);
     Ok(())

@@ -5,9 +5,9 @@ use osprey_model::job::Job;
 use osprey_pipeline::context::{Context, Settings};
 use osprey_pipeline::{line, repository};
 use osprey_policy::Policy;
-use osprey_ports::Expect;
+use osprey_ports::{Expect, QueueKind};
 
-use crate::world::{Checked, World, block_on, pool, wake_up};
+use crate::world::{Checked, World, block_on, message, pool, wake_up};
 
 fn waiting(number: usize, tier: &str) -> Job {
     let message = MessageId::new(format!("{tier}-{number}"));
@@ -51,6 +51,28 @@ fn a_cycles_requests_dont_grow_with_the_backlog() -> Checked {
     // a piece of what is behind.
     let more = requests(osprey_schedule::load::WINDOW * 4)?;
     assert_eq!((few, many, more), (5, 8, 8));
+    Ok(())
+}
+
+/// What a job of a pool that holds its jobs writes until Batch has it: its record, its place and its state; the plan that
+/// starts it; its claim with the plan's step, what it holds and its place's end; Batch's id.
+#[test]
+fn a_held_job_costs_so_many_write_units() -> Checked {
+    let world = World::new("units")?;
+    let policy = Policy::load(osprey_policy::DEFAULT).map_err(|_| "the default policy")?.policy;
+    let pools = [pool("main", &policy)];
+    world.has("main", 4, 0);
+    let settings = Settings { definition_required: false, ..Settings::default() };
+    let context = Context { policy: &policy, pools: &pools, settings: &settings };
+    let body = r#"{"jobName":"resnet-50-fold-3","jobDefinition":"train:7","containerOverrides":{"command":["python","train.py","--config","PAD"],"resourceRequirements":[{"type":"GPU","value":"8"},{"type":"VCPU","value":"64"},{"type":"MEMORY","value":"245760"}]},"tags":{"team":"vision","environment":"production","workload":"training","expected-duration":"2h"}}"#;
+    let body = body.replace("PAD", &"c".repeat(1024 - body.len() + 3));
+    let sent = message(&world, "m", QueueKind::Submissions, body);
+    assert_eq!(block_on(osprey_submit::handle(&context, &world, QueueKind::Submissions, &[sent])), []);
+    let recorded = (world.write_requests(), world.write_units());
+    assert_eq!(block_on(osprey_schedule::handle(&context, &world, &[wake_up(&world, "main")])), []);
+    assert_eq!(world.submitted.lock().unwrap().len(), 1);
+    let all = (world.write_requests(), world.write_units());
+    assert_eq!((recorded, all), ((1, 8), (4, 21)));
     Ok(())
 }
 

@@ -80,6 +80,7 @@ fn runs_teach_what_the_next_jobs_of_a_kind_are_expected_to_take() -> Checked {
     Ok(())
 }
 
+/// A13: how long its predecessor ran is what is expected of a job.
 #[test]
 fn one_run_of_the_job_that_it_comes_from_is_enough() -> Checked {
     let world = World::new("predecessor")?;

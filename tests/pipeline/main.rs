@@ -1,14 +1,16 @@
 //! The pipeline as a whole, on the samples in `events/`.
 
 mod backlog;
+mod bad_input;
 mod cycle;
 #[expect(clippy::unwrap_used, reason = "helpers of tests, which fail with them")]
 mod estimates;
 mod events;
 mod messages;
+#[expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests, which fail with them")]
+mod place;
 #[cfg(unix)]
 mod scripts;
-#[expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests, which fail with them")]
 mod waits;
 #[expect(clippy::unwrap_used, reason = "helpers of tests, which fail with them")]
 mod world;

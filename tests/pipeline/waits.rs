@@ -1,97 +1,30 @@
 //! What a cycle knows of a waiting job beside its own number: what others lend it, how long it has waited, and where
 //! else it could go.
 
-use osprey_model::id::JobId;
-use osprey_model::job::{Job, JobState};
-use osprey_model::pool::Pool;
-use osprey_pipeline::context::{Context, Settings};
+use osprey_model::job::JobState;
 use osprey_pipeline::guard::Guard;
 use osprey_pipeline::line;
-use osprey_pipeline::repository;
-use osprey_policy::Policy;
-use osprey_ports::{Expect, QueueKind};
+use osprey_ports::QueueKind;
 use osprey_schedule::load::WINDOW;
-use osprey_schedule::why::{self, Fate};
+use osprey_schedule::why::Fate;
 use serde_json::json;
 
-use crate::world::{Checked, World, block_on, message, pool, wake_up};
+use crate::place::Place;
+use crate::world::{Checked, block_on, message};
 
-const HOUR_MS: i64 = 3_600_000;
-
-struct Place {
-    policy: Policy,
-    pools: Vec<Pool>,
-    settings: Settings,
-    world: World,
-}
-
-impl Place {
-    fn new(name: &str, pools: &[&str]) -> Result<Self, Box<dyn std::error::Error>> {
-        let policy = Policy::load(osprey_policy::DEFAULT).map_err(|_| "the default policy")?.policy;
-        let pools = pools.iter().map(|name| pool(name, &policy)).collect();
-        Ok(Self { policy, pools, settings: Settings::default(), world: World::new(name)? })
-    }
-
-    fn context(&self) -> Context<'_> {
-        Context { policy: &self.policy, pools: &self.pools, settings: &self.settings }
-    }
-
-    /// Sends a job of eight GPUs; its id.
-    fn send(&self, name: &str, environment: &str, workload: &str, depends_on: &[JobId]) -> JobId {
-        let depends_on: Vec<_> = depends_on.iter().map(|id| json!({ "jobId": id })).collect();
-        let gpus = json!([{ "type": "GPU", "value": "8" }]);
-        let body = json!({
-            "jobName": name, "jobDefinition": "train:1", "dependsOn": depends_on,
-            "containerOverrides": { "command": ["train"], "resourceRequirements": gpus },
-            "tags": { "environment": environment, "workload-type": workload, "team": "search" },
-        });
-        let message = message(&self.world, name, QueueKind::Submissions, body.to_string());
-        let id = JobId::of_message(&message.id);
-        let settings = Settings { definition_required: false, ..self.settings.clone() };
-        let context = Context { settings: &settings, ..self.context() };
-        let failed = block_on(osprey_submit::handle(&context, &self.world, QueueKind::Submissions, &[message]));
-        assert_eq!(failed, []);
-        id
-    }
-
-    fn job(&self, id: JobId) -> Job {
-        block_on(repository::load(&self.world, id)).unwrap().unwrap().job
-    }
-
-    fn look(&self) -> why::Look {
-        block_on(why::look(&self.context(), &self.world, &self.pools[0])).unwrap()
-    }
-
-    fn cycle(&self, pool: &str) {
-        let settings = Settings { definition_required: false, ..self.settings.clone() };
-        let context = Context { settings: &settings, ..self.context() };
-        let wake = wake_up(&self.world, pool);
-        assert_eq!(block_on(osprey_schedule::handle(&context, &self.world, &[wake])), []);
-    }
-
-    /// Puts jobs into the line, submitted so many hours ago.
-    fn stand(&self, numbers: std::ops::Range<u32>, priority: u32, hours_ago: i64) -> Vec<JobId> {
-        let now = self.world.now_ms();
-        let job = |number: u32| {
-            let id = osprey_model::id::MessageId::new(format!("line-{number}"));
-            Job {
-                payload: "0".repeat(16),
-                tier: "experimental".into(),
-                priority,
-                pool: "main".into(),
-                policy: "0123456789ab".into(),
-                gpus: 8,
-                scheduled: true,
-                updated_at: now,
-                ..Job::new(JobId::of_message(&id), id, now - hours_ago * HOUR_MS)
-            }
-        };
-        let jobs: Vec<Job> = numbers.map(job).collect();
-        for job in &jobs {
-            self.world.store.write(&repository::writes(None, job, &self.settings, Expect::Absent).unwrap()).unwrap();
-        }
-        jobs.iter().map(|job| job.id).collect()
-    }
+/// A19, B5, B14, B21: an urgent job gets a decision at once, and nobody else disturbs the rhythm.
+#[test]
+fn an_urgent_job_wakes_its_pool_at_once_and_another_one_does_not() -> Checked {
+    let place = Place::new("dives", &["main"])?;
+    let wakes = || -> Result<usize, Box<dyn std::error::Error>> {
+        let sent = place.world.sent.lock().map_err(|_| "a test that failed")?;
+        Ok(sent.iter().filter(|(queue, _)| *queue == QueueKind::Wake).count())
+    };
+    place.send("patient", "dev", "training", &[]);
+    assert_eq!(wakes()?, 0);
+    place.send("urgent", "production", "training", &[]);
+    assert_eq!(wakes()?, 1);
+    Ok(())
 }
 
 /// A28

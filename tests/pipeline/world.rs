@@ -1,7 +1,7 @@
 //! A table that counts what it is asked for, a pool as it is told to be, and a clock that is set.
 
 use std::pin::pin;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context as TaskContext, Poll, Waker};
 
@@ -38,11 +38,15 @@ pub struct World {
     pub store: LocalStore,
     dir: std::path::PathBuf,
     requests: AtomicU32,
+    write_units: AtomicUsize,
+    write_requests: AtomicUsize,
     clock: Arc<ManualClock>,
     /// What each pool has, by name.
     pub capacity: Mutex<std::collections::BTreeMap<String, Capacity>>,
     /// What was submitted, in order.
     pub submitted: Mutex<Vec<SubmitCall>>,
+    /// Messages that were sent, in order.
+    pub sent: Mutex<Vec<(QueueKind, String)>>,
 }
 
 impl World {
@@ -53,8 +57,19 @@ impl World {
         let database = Arc::new(Database::open(&state.database_path())?);
         let clock = Arc::new(ManualClock::new(Timestamp::now()));
         let store = LocalStore::new(database, Arc::<ManualClock>::clone(&clock));
-        let (requests, capacity, submitted) = (AtomicU32::new(0), Mutex::default(), Mutex::default());
-        Ok(Self { store, dir, requests, clock, capacity, submitted })
+        let (requests, write_units, write_requests) = (AtomicU32::new(0), AtomicUsize::new(0), AtomicUsize::new(0));
+        let (capacity, submitted, sent) = (Mutex::default(), Mutex::default(), Mutex::default());
+        Ok(Self { store, dir, requests, write_units, write_requests, clock, capacity, submitted, sent })
+    }
+
+    /// Write requests so far.
+    pub fn write_requests(&self) -> usize {
+        self.write_requests.load(Ordering::Relaxed)
+    }
+
+    /// Write units of the table so far: a kilobyte begun is one, and two in a transaction.
+    pub fn write_units(&self) -> usize {
+        self.write_units.load(Ordering::Relaxed)
     }
 
     /// Requests so far.
@@ -90,6 +105,16 @@ impl Drop for World {
     }
 }
 
+/// Bytes of an item in DynamoDB: names count too. Its version and its writer's mark are 15 bytes.
+fn bytes(write: &Write) -> usize {
+    let Write::Put { item, .. } = write else { return 1 };
+    let entry = |entry: &osprey_ports::IndexEntry| {
+        2 * format!("{:?}_pk", entry.index).len() + entry.partition.len() + entry.sort.len()
+    };
+    let indexes: usize = item.indexes.iter().map(entry).sum();
+    "pkskbody".len() + 15 + item.key.partition.len() + item.key.sort.len() + item.body.len() + indexes
+}
+
 impl GetItem for World {
     async fn get_item(&self, key: &Key) -> Result<Option<Item>, StoreError> {
         self.count();
@@ -114,6 +139,10 @@ impl QueryIndex for World {
 impl WriteItems for World {
     async fn write_items(&self, writes: &[Write]) -> Result<(), StoreError> {
         self.count();
+        let factor = if writes.len() > 1 { 2 } else { 1 };
+        let units: usize = writes.iter().map(|write| bytes(write).div_ceil(1024) * factor).sum();
+        self.write_requests.fetch_add(1, Ordering::Relaxed);
+        self.write_units.fetch_add(units, Ordering::Relaxed);
         self.store.write(writes)
     }
 }
@@ -141,7 +170,8 @@ impl DescribeJobDefinition for World {
 }
 
 impl SendMessage for World {
-    async fn send_message(&self, _: QueueKind, _: &str, _: u32) -> Result<MessageId, CallError> {
+    async fn send_message(&self, queue: QueueKind, body: &str, _: u32) -> Result<MessageId, CallError> {
+        self.sent.lock().unwrap().push((queue, body.to_owned()));
         Ok(MessageId::new("m"))
     }
 }

@@ -32,6 +32,12 @@ pub async fn handle<P: Ports>(ctx: &Context<'_>, ports: &P, messages: &[Received
     failed
 }
 
+/// Whether a look at the pool has seen what a wake-up was about. One whose clock was ahead says nothing: it would keep
+/// everybody from looking until then.
+fn is_answered(looked_at: i64, due_at: i64, now: i64) -> bool {
+    looked_at > due_at && looked_at <= now
+}
+
 async fn step<P: Ports>(ctx: &Context<'_>, ports: &P, message: &ReceivedMessage) -> Result<(), Failure> {
     let Ok(wake) = serde_json::from_str::<WakePool>(&message.body) else {
         // Only Osprey writes to this queue; there is nothing to do, and nothing is lost.
@@ -44,7 +50,7 @@ async fn step<P: Ports>(ctx: &Context<'_>, ports: &P, message: &ReceivedMessage)
     };
     for _ in 0..TRIES_MAX {
         let before = Guard::read(ports, &pool.name).await?;
-        if before.state().looked_at > wake.due_at(message) {
+        if is_answered(before.state().looked_at, wake.due_at(message), ports.now().as_millisecond()) {
             return Ok(());
         }
         match cycle::run(ctx, ports, pool, before).await? {

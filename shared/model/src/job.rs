@@ -322,6 +322,9 @@ pub struct Run {
     pub queue: QueueName,
     /// When Batch had it, as far as we know.
     pub submitted_at: i64,
+    /// When it was claimed; `None` for one that turned up after its claim had been given up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub claimed_at: Option<i64>,
     /// When it started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_at: Option<i64>,

@@ -481,11 +481,13 @@ pub fn adopted(job: &Job, attempt: u32, id: &BatchJobId, now: i64) -> Option<Cha
         return None;
     }
     let mut job = job.clone();
-    let queue = job.claim.take().map(|claim| claim.queue).unwrap_or_default();
+    let claim = job.claim.take();
+    let claimed_at = claim.as_ref().map(|claim| claim.at);
+    let queue = claim.map(|claim| claim.queue).unwrap_or_default();
     job.state = JobState::Submitted;
     job.attempt = attempt;
     job.updated_at = now;
-    job.run = Some(Run { id: id.clone(), queue, submitted_at: now, started_at: None, node: None });
+    job.run = Some(Run { id: id.clone(), queue, submitted_at: now, claimed_at, started_at: None, node: None });
     let owner = Owner { job: job.id, attempt };
     let with = vec![repository::create(key::batch(id), repository::json(&owner))];
     Some(Change { job, with })

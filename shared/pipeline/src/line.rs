@@ -8,7 +8,7 @@
 //! The sort key of a place doesn't change with time, so the top of each tier is one range of the base table, read
 //! consistently: rows say all that a decision needs.
 
-use osprey_model::id::{BatchJobId, JobId, PolicyRevision, PoolName, TierName};
+use osprey_model::id::{JobId, PolicyRevision, PoolName, TierName};
 use osprey_model::job::{Job, JobState, Needs};
 use osprey_ports::{Expect, Item, Key, QueryItems, SortQuery, Write};
 use serde::{Deserialize, Serialize};
@@ -61,7 +61,7 @@ pub struct Holding {
     /// Its team.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub team: Option<String>,
-    /// When it was claimed, or Batch had it.
+    /// When it was claimed. The same from then on to its start, so that the row needn't be written in between.
     pub since: i64,
     /// When it started to run; `None` while it is on its way.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -69,9 +69,6 @@ pub struct Holding {
     /// The node that it runs on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
-    /// Its Batch job.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub batch_job_id: Option<BatchJobId>,
 }
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
@@ -153,10 +150,9 @@ fn holding(job: &Job) -> Holding {
         gpus: job.gpus,
         needs: job.needs,
         team: job.team.clone(),
-        since: job.claim_at().or(run.map(|run| run.submitted_at)).unwrap_or(job.updated_at),
+        since: job.claim_at().or(run.map(|run| run.claimed_at.unwrap_or(run.submitted_at))).unwrap_or(job.updated_at),
         started_at: run.and_then(|run| run.started_at),
         node: run.and_then(|run| run.node.clone()),
-        batch_job_id: run.map(|run| run.id.clone()),
     }
 }
 
@@ -278,10 +274,16 @@ mod tests {
             id: "b-1".into(),
             queue: "q".into(),
             submitted_at: 3_100,
+            claimed_at: Some(3_000),
             started_at: Some(4_000),
             node: Some("n-1".to_owned()),
         };
         Job { state: JobState::Running, attempt: 1, run: Some(run), ..job() }
+    }
+
+    fn submitted() -> Job {
+        let run = running().run.map(|run| Run { started_at: None, node: None, ..run });
+        Job { state: JobState::Submitted, run, ..running() }
     }
 
     fn keys(writes: &[Write]) -> Vec<(&'static str, String)> {
@@ -301,7 +303,8 @@ mod tests {
             (None, job(), vec![("put", line.clone())]),
             (Some(job()), job(), vec![]),
             (Some(job()), claimed(), vec![("delete", line.clone()), ("put", pool.clone())]),
-            (Some(claimed()), running(), vec![("put", pool.clone())]),
+            (Some(claimed()), submitted(), vec![]),
+            (Some(submitted()), running(), vec![("put", pool.clone())]),
             (Some(running()), running(), vec![]),
             (Some(running()), done, vec![("delete", pool.clone())]),
             (Some(claimed()), job(), vec![("delete", pool), ("put", line.clone())]),

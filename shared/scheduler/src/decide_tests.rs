@@ -195,6 +195,7 @@ fn headroom_is_left_by_everybody_but_urgent_jobs_and_what_has_waited_long_enough
     assert_eq!(starts(&decide(&snapshot(&[], &jobs[..3]), &rules, 1_000_000)), [id(2), id(3), id(4)]);
 }
 
+/// D18: GPUs are given out whole, and nodes of a multi-node job all or none.
 #[test]
 fn a_multi_node_job_starts_on_all_of_its_nodes_or_on_none() {
     let multi = |number, nodes, gpus| Queued {
@@ -220,6 +221,7 @@ fn a_multi_node_job_starts_on_all_of_its_nodes_or_on_none() {
     );
 }
 
+/// B20: where there are no GPUs, vCPUs are what is counted.
 #[test]
 fn jobs_without_gpus_wait_for_vcpus_and_say_so() {
     let node = Node { vcpus: 16, ..Node::new(8) };

@@ -16,7 +16,14 @@ fn running() -> Job {
         pool: "local".into(),
         policy: "0123456789ab".into(),
         gpus: 8,
-        run: Some(Run { id: "b-1".into(), queue: "q".into(), submitted_at: 0, started_at: Some(0), node: None }),
+        run: Some(Run {
+            id: "b-1".into(),
+            queue: "q".into(),
+            submitted_at: 0,
+            claimed_at: None,
+            started_at: Some(0),
+            node: None,
+        }),
         ..Job::new(JobId::of_message(&message), message, 0)
     }
 }

@@ -4,23 +4,18 @@ use std::hint::black_box;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use clap::{Args, Subcommand};
+use clap::Args;
 use osprey_model::id::PoolName;
 use osprey_scheduler::{Rules, Strategy, decide};
 use osprey_sim::backlog::{NOW_MS, backlog};
 use serde_json::json;
 
-use super::Exit;
+use super::{digits, median_and_longest};
+use crate::command::Exit;
 use crate::error::{CliError, ErrorCode};
 use crate::policy_file;
 use crate::render::table::Columns;
 use crate::ui::Ui;
-
-/// Time what Osprey does.
-#[derive(Debug, Subcommand)]
-pub enum BenchCommand {
-    Cycle(CycleArgs),
-}
 
 /// Time one scheduling decision on made-up backlogs: order, placement, reservations, backfill and a reason for each job.
 #[derive(Debug, Args)]
@@ -53,18 +48,12 @@ pub struct CycleArgs {
 }
 
 /// Reads the name of a strategy.
-pub(super) fn strategy(name: &str) -> Result<Strategy, String> {
+pub fn strategy(name: &str) -> Result<Strategy, String> {
     let names = || Strategy::ALL.into_iter().map(Strategy::name);
     Strategy::ALL
         .into_iter()
         .find(|strategy| strategy.name() == name)
         .ok_or_else(|| format!("the strategies are {}", names().collect::<Vec<_>>().join(", ")))
-}
-
-/// Does it.
-pub fn bench(command: &BenchCommand, ui: &mut Ui) -> Result<Exit, CliError> {
-    let BenchCommand::Cycle(args) = command;
-    cycle(args, ui)
 }
 
 /// Milliseconds of the runs of one size.
@@ -75,7 +64,7 @@ struct Timed {
     max: f64,
 }
 
-fn cycle(args: &CycleArgs, ui: &mut Ui) -> Result<Exit, CliError> {
+pub(super) fn cycle(args: &CycleArgs, ui: &mut Ui) -> Result<Exit, CliError> {
     let gpus = match args.gpus.as_slice() {
         [one] => vec![*one; args.pending.len()],
         many if many.len() == args.pending.len() => many.to_vec(),
@@ -99,10 +88,8 @@ fn cycle(args: &CycleArgs, ui: &mut Ui) -> Result<Exit, CliError> {
             };
             // Once beforehand, so that nobody pays for memory that was never touched.
             run();
-            let mut times: Vec<f64> = (0..args.runs).map(|_| run()).collect();
-            times.sort_by(f64::total_cmp);
-            let median = times.get(times.len() / 2).copied().unwrap_or_default();
-            Timed { pending: *pending, gpus, median, max: times.last().copied().unwrap_or_default() }
+            let (median, max) = median_and_longest((0..args.runs).map(|_| run()).collect());
+            Timed { pending: *pending, gpus, median, max }
         })
         .collect();
     show(&timed, args.runs, ui)?;
@@ -110,7 +97,6 @@ fn cycle(args: &CycleArgs, ui: &mut Ui) -> Result<Exit, CliError> {
 }
 
 fn show(timed: &[Timed], runs: u32, ui: &mut Ui) -> Result<(), CliError> {
-    let digits = |ms: f64| (ms * 1_000.0).round() / 1_000.0;
     if ui.is_json() {
         let all: Vec<_> = timed
             .iter()
