@@ -43,8 +43,15 @@ pub struct Ports {
     pub task: usize,
 }
 
-/// An invocation is ended after this time, whatever it does: Lambda's limit.
+/// An invocation that is older than this, which is Lambda's limit, is ended at its next await point.
 const INVOCATION_MS_MAX: i64 = 900_000;
+
+/// An invocation stands still for at most so long, and goes on wherever it is.
+const STALL_MS_MAX: i64 = 900_000;
+
+/// An invocation works, and changes what is stored, for at most so long after its beginning: it may stand still once more
+/// shortly before its end. A machine that sleeps does that, so the rules hold for it too.
+pub const LIFE_MS_MAX: i64 = INVOCATION_MS_MAX + STALL_MS_MAX;
 
 /// What becomes of a call.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -123,7 +130,7 @@ impl World {
             return i64::MAX;
         }
         let ms = if random.chance(faults.stall) {
-            random.between(60_000, 900_000)
+            random.between(60_000, STALL_MS_MAX)
         } else if random.chance(faults.delay) {
             random.between(1_000, 40_000)
         } else if random.chance(faults.at_once) {

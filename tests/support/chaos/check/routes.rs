@@ -1,13 +1,11 @@
 //! A job ends for want of a pool only while its tier was away.
 
+use super::super::ports::LIFE_MS_MAX;
 use super::super::scenario::Truth;
 use super::super::wiring::WITHOUT_TIER;
 use super::super::world::World;
 use super::messages::truth_of;
 use super::table::{Table, text};
-
-/// An invocation works with the policy that it began with for at most so long.
-const INVOCATION_MS_MAX: i64 = 900_000;
 
 /// Checks every job.
 ///
@@ -38,11 +36,12 @@ pub fn excuse(world: &World, id: &str) -> bool {
     is_urgent && track.state == "refused" && track.edges.first().is_some_and(|edge| is_away(world, edge.at))
 }
 
-/// Whether an invocation at work at a time may know the policy that takes the tier away.
+/// Whether an invocation at work at a time may know the policy that takes the tier away: it works with the one that it
+/// began with.
 fn is_away(world: &World, at: i64) -> bool {
     let ends = world.policies.iter().skip(1).map(|(at, _)| *at).chain([i64::MAX]);
     let periods = world.policies.iter().zip(ends);
     periods
         .filter(|((_, policy), _)| *policy == WITHOUT_TIER)
-        .any(|((from, _), to)| *from <= at && at <= to.saturating_add(INVOCATION_MS_MAX))
+        .any(|((from, _), to)| *from <= at && at <= to.saturating_add(LIFE_MS_MAX))
 }

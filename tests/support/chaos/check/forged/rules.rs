@@ -3,6 +3,7 @@
 use super::super::super::run::Finished;
 use super::super::super::scenario::Truth;
 use super::super::super::script::Outcome;
+use super::super::super::ports::LIFE_MS_MAX;
 use super::super::super::wiring::WITHOUT_TIER;
 use super::sound::{CHILD, DEAD, LETTER, PARENT, REFUSED, job, log, of, ran, state};
 use super::{batch_job, forge, found, remove, reword, send, sound_still, tell, verdict, write};
@@ -318,6 +319,19 @@ fn a_job_that_died_in_the_queue_is_found_unless_its_tier_was_away() {
     found("and its tier wasn't away", |world| {
         routeless(world, false);
         away(world, 85_000);
+    });
+    // An invocation that began while it was away may end the job as long as it lives.
+    let back = |world: &mut super::World, before: i64| {
+        let at = world.start + 90_000 - before;
+        world.policies = vec![(at - 1_000, WITHOUT_TIER), (at, 0)];
+    };
+    sound_still(|world| {
+        routeless(world, true);
+        back(world, LIFE_MS_MAX);
+    });
+    found("and its tier wasn't away", |world| {
+        routeless(world, true);
+        back(world, LIFE_MS_MAX + 1);
     });
 }
 
