@@ -1,9 +1,9 @@
 //! One test for each rule, in the order of the checkers.
 
+use super::super::super::ports::LIFE_MS_MAX;
 use super::super::super::run::Finished;
 use super::super::super::scenario::Truth;
 use super::super::super::script::Outcome;
-use super::super::super::ports::LIFE_MS_MAX;
 use super::super::super::wiring::WITHOUT_TIER;
 use super::sound::{CHILD, DEAD, LETTER, PARENT, REFUSED, job, log, of, ran, state};
 use super::{batch_job, forge, found, remove, reword, send, sound_still, tell, verdict, write};
