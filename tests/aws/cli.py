@@ -5,7 +5,7 @@ import os
 import subprocess
 
 from checks import check
-from deployed import request
+from deployed import ended, request
 from stack import REGION, STACK, until
 
 
@@ -35,8 +35,8 @@ def life(stack):
     assert sent == {"jobId": job, "jobName": "by-cli"}, sent
     # Until it is recorded, there is no such job to wait for.
     until(lambda: stack.item(f"JOB#{job}"))
-    (ended,) = ok(stack, "wait", job)
-    assert ended["state"] == "succeeded", ended
+    (waited,) = ok(stack, "wait", job)
+    assert waited["state"] == "succeeded", waited
     (listed,) = ok(stack, "jobs", "--state", "succeeded", "--limit", "100")
     assert "by-cli" in [one["name"] for one in listed], listed
     for way in (job, "by-cli"):
@@ -94,6 +94,8 @@ def names(stack):
     until(lambda: stack.item(f"JOB#{job}"))
     code, (listed,), error = osprey(stack, "jobs", "--table", stack.outputs["Table"])
     assert code == 0 and job in [one["id"] for one in listed], error
+    # Its calls aren't another check's.
+    assert ended(stack, job) == "succeeded"
 
 
 @check("dead letters of the stack are listed, shown and closed")

@@ -26,6 +26,8 @@ STACK = "osprey"
 FUNCTIONS = ["submit", "schedule", "requeue", "dead-letter", "watch"]
 # How long a call whose answer was lost may still act, seconds.
 SETTLEMENT = 10
+# How long the emulator may still ask a queue whose mapping was disabled, seconds.
+POLLED = 3
 TIERS = ["critical", "production", "experimental", "preemptible"]
 
 
@@ -155,6 +157,9 @@ class Stack:
     def enable(self, function, enabled):
         for mapping in self.mappings(function):
             self.lambdas.update_event_source_mapping(UUID=mapping["UUID"], Enabled=enabled)
+        if not enabled:
+            # Whoever was asking the queue when it was told takes one more batch.
+            time.sleep(POLLED)
 
     @contextlib.contextmanager
     def short_visibility(self, seconds=15):
