@@ -68,7 +68,9 @@ impl Policy {
         self.tests().iter().map(|case| self.run_test(case)).collect()
     }
 
-    fn run_test(&self, case: &Case) -> TestOutcome {
+    /// Runs a test, which may be another policy's: what comes out then says how the two differ.
+    #[must_use]
+    pub fn run_test(&self, case: &Case) -> TestOutcome {
         let derivation = self.derive(&case.given);
         let refusals = crate::door::refusals(self, &case.given, &derivation);
         let failures = case.want.failures(&derivation, &refusals);

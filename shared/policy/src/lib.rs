@@ -19,6 +19,7 @@ mod file;
 pub mod identity;
 pub mod key;
 mod lint;
+pub mod outline;
 mod place;
 pub mod policy;
 pub mod problem;

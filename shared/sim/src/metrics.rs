@@ -59,7 +59,7 @@ pub struct Metrics {
 }
 
 /// The numbers of some of the jobs.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct GroupMetrics {
     /// What they have in common.
     pub name: String,

@@ -148,7 +148,8 @@ fn lines(lines: &[osprey_sim::trace::BadLine]) -> Value {
 }
 
 /// The numbers of an outcome by name.
-fn numbers(outcome: &Outcome) -> Map<String, Value> {
+#[must_use]
+pub fn numbers(outcome: &Outcome) -> Map<String, Value> {
     let Outcome { metrics, wall_seconds, .. } = outcome;
     let mut members = match serde_json::to_value(metrics) {
         Ok(Value::Object(members)) => members,

@@ -1,23 +1,21 @@
 //! `osprey simulate`: what these jobs would have done on this cluster, under one strategy or several side by side.
 
-mod answer;
-mod cluster;
+pub(super) mod answer;
+pub(super) mod cluster;
 mod page;
 mod picture;
-mod progress;
+pub(super) mod progress;
 mod schedule_file;
-mod source;
+pub(super) mod source;
 mod spread;
-mod strategy;
+pub(super) mod strategy;
 mod swarm;
 mod table;
 
 use std::path::PathBuf;
 
 use clap::Args;
-use osprey_model::id::PoolName;
 use osprey_policy::Policy;
-use osprey_scheduler::Rules;
 use osprey_sim::advice::{self, Result as Advised};
 use osprey_sim::replay::Record;
 
@@ -50,17 +48,8 @@ Examples:
 Strategies: fifo easy sjf first-fit srtf priority priority-easy priority-preempt dive (references: they admit everybody,
 derive nothing and pay nothing for restarts), backfill and osprey (the production decision), batch-fifo batch-fairshare (AWS Batch without Osprey).")]
 pub struct SimulateArgs {
-    /// The trace; made-up jobs without it
-    #[arg(long, value_name = "FILE")]
-    trace: Option<PathBuf>,
-    /// Its format; by the ending of its name without it: `.swf`, `.jsonl` for what `osprey export` wrote or requests,
-    /// `.json` for what `aws batch describe-jobs` printed, else CSV
-    #[arg(long, value_enum, value_name = "csv|swf|osprey|batch", requires = "trace", hide_possible_values = true)]
-    format: Option<source::Format>,
-    /// The column of the number that a row says: references order by it, and it gives number and tier in place of the
-    /// policy [default for references: the column `priority`]
-    #[arg(long, value_name = "NAME", requires = "trace")]
-    priority_column: Option<String>,
+    #[command(flatten)]
+    jobs: source::JobsArgs,
     /// The policy; the built-in default without it
     #[arg(long, value_name = "FILE")]
     policy: Option<PathBuf>,
@@ -70,25 +59,12 @@ pub struct SimulateArgs {
     strategy: Option<Vec<String>>,
     #[command(flatten)]
     cluster: cluster::ClusterArgs,
-    /// Jobs to make up
-    #[arg(long, value_name = "N", default_value_t = 100, conflicts_with = "trace",
-          value_parser = clap::value_parser!(u32).range(1..=source::JOBS_MAX))]
-    jobs: u32,
-    /// The published cluster that made-up jobs look like: philly, helios, seren or pai
-    #[arg(long, value_name = "NAME", default_value = "helios", conflicts_with = "trace", value_parser = source::profile)]
-    profile: osprey_sim::synthetic::Profile,
-    /// Work that arrives over work that the cluster can do
-    #[arg(long, value_name = "SHARE", default_value = "0.8", conflicts_with = "trace", value_parser = source::load)]
-    load: f64,
     /// What `backfill` believes of run times: exact, trace (what the trace says), noise (a factor of about 2), classes
     /// (half an hour, 4 hours, a day, 14 days), averages (of jobs of one size), learned (of what has ended by then),
     /// unknown (one average) or none
     #[arg(long, value_enum, value_name = "KIND", default_value_t = strategy::EstimatesArg::Exact,
           hide_possible_values = true)]
     estimates: strategy::EstimatesArg,
-    /// Seed of everything that is left to chance
-    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
-    seed: u64,
     /// How many seeds, from `--seed` on; numbers are then means with 95 % confidence intervals
     #[arg(long, value_name = "N", default_value_t = 1, conflicts_with_all = ["schedule", "html"],
           value_parser = clap::value_parser!(u32).range(1..=1000))]
@@ -107,14 +83,14 @@ pub struct SimulateArgs {
 pub fn simulate(args: &SimulateArgs, ui: &mut Ui) -> Result<Exit, CliError> {
     let asked = args.strategy.as_deref().map(strategy::parse).transpose()?;
     let policy = policy_file::load(args.policy.as_deref())?;
-    let described = cluster::of(&args.cluster, &policy, args.trace.is_some())?;
-    if args.seeds > 1 && args.trace.is_some() && !described.has_chance() && args.estimates != EstimatesArg::Noise {
+    let described = cluster::of(&args.cluster, &policy, args.jobs.trace.is_some())?;
+    if args.seeds > 1 && args.jobs.trace.is_some() && !described.has_chance() && args.estimates != EstimatesArg::Noise {
         return Err(CliError::new(ErrorCode::Usage, "with a trace and `--seeds` something has to be left to chance")
             .help("add `--spot-nodes`, `--failure-rate` or `--estimates noise`, or leave `--seeds` out"));
     }
     let mut rounds = Vec::new();
-    for seed in (args.seed..).take(usize::try_from(args.seeds).unwrap_or(1)) {
-        let source = Source::load(args, &policy, described.clone(), seed)?;
+    for seed in (args.jobs.seed..).take(usize::try_from(args.seeds).unwrap_or(1)) {
+        let source = Source::load(&args.jobs, &policy, described.clone(), seed)?;
         if rounds.is_empty() {
             source.tell(ui);
         }
@@ -126,7 +102,7 @@ pub fn simulate(args: &SimulateArgs, ui: &mut Ui) -> Result<Exit, CliError> {
         schedule_file::write(args.schedule.as_deref(), &outcomes)?;
         rounds.push((source, outcomes));
     }
-    let answer = Answer::new(args.seed, rounds);
+    let answer = Answer::new(args.jobs.seed, rounds);
     let flown = swarm::fly(args.swarm, &answer)?;
     if let Some(path) = &args.html {
         page::write(path, &answer, ui)?;
@@ -163,14 +139,7 @@ fn replays(
 ) -> Vec<Outcome> {
     let is_drawn = !ui.is_json() && args.seeds == 1 && picture::is_drawn(&source.described);
     let record = if is_drawn || args.html.is_some() { Record::Segments } else { Record::Outcomes };
-    let settings = strategy::Settings {
-        rules: rules(policy, source),
-        dive_above: policy.order().dive_above,
-        record,
-        estimates: args.estimates.into(),
-        estimate_rules: policy.estimates().clone(),
-        seed: source.seed,
-    };
+    let settings = strategy::Settings::of(policy, source, args.estimates.into(), record);
     let progress = Progress::new(ui, source.workload.jobs.len());
     let replay = |strategy: &Strategy| {
         progress.begin(strategy.name());
@@ -179,15 +148,6 @@ fn replays(
     let outcomes = strategies.iter().map(replay).collect();
     progress.clear();
     outcomes
-}
-
-/// What the policy says for each pool; for the one without a name where nothing happens to the cluster.
-fn rules(policy: &Policy, source: &Source) -> Vec<Rules> {
-    let of = |name: &str| Rules::of(policy, &PoolName::from(name));
-    match &source.described.scenario {
-        Some(scenario) => scenario.pools.iter().map(|pool| of(&pool.name)).collect(),
-        None => vec![of("")],
-    }
 }
 
 fn tell_advice(source: &Source, dive_above: u32, outcomes: &[Outcome], ui: &mut Ui) {

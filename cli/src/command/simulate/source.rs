@@ -1,15 +1,15 @@
 //! The jobs of a simulation: a trace, or made up.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use clap::Args;
 use osprey_policy::Policy;
 use osprey_sim::intake::{Intake, Numbers};
 use osprey_sim::synthetic::{PROFILES, Profile, Synthetic};
 use osprey_sim::trace::{BadLine, Trace, batch, csv, requests, swf};
 use osprey_sim::workload::Workload;
 
-use super::SimulateArgs;
 use super::cluster::Described;
 use crate::error::{CliError, ErrorCode};
 use crate::input;
@@ -32,6 +32,62 @@ pub enum Format {
     Osprey,
     /// What `aws batch describe-jobs` and `list-jobs` print.
     Batch,
+}
+
+/// Flags about the jobs.
+#[derive(Debug, Args)]
+pub struct JobsArgs {
+    /// The trace; made-up jobs without it
+    #[arg(long, value_name = "FILE")]
+    pub trace: Option<PathBuf>,
+    /// Its format; by the ending of its name without it: `.swf`, `.jsonl` for what `osprey export` wrote or requests,
+    /// `.json` for what `aws batch describe-jobs` printed, else CSV
+    #[arg(long, value_enum, value_name = "csv|swf|osprey|batch", requires = "trace", hide_possible_values = true)]
+    pub format: Option<Format>,
+    /// The column of the number that a row says: it gives number and tier in place of the policy, and reference strategies
+    /// order by it [default for references: the column `priority`]
+    #[arg(long, value_name = "NAME", requires = "trace")]
+    pub priority_column: Option<String>,
+    /// Jobs to make up
+    #[arg(long, value_name = "N", default_value_t = 100, conflicts_with = "trace",
+          value_parser = clap::value_parser!(u32).range(1..=JOBS_MAX))]
+    pub jobs: u32,
+    /// The published cluster that made-up jobs look like: philly, helios, seren or pai
+    #[arg(long, value_name = "NAME", default_value = "helios", conflicts_with = "trace", value_parser = profile)]
+    pub profile: Profile,
+    /// Work that arrives over work that the cluster can do
+    #[arg(long, value_name = "SHARE", default_value = "0.8", conflicts_with = "trace", value_parser = load)]
+    pub load: f64,
+    /// Seed of everything that is left to chance
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    pub seed: u64,
+}
+
+/// Jobs before a policy has seen them.
+#[derive(Clone)]
+pub struct Jobs {
+    name: String,
+    trace: Trace,
+    noun: &'static str,
+    numbers: Numbers,
+}
+
+impl Jobs {
+    /// Reads or makes up the jobs.
+    ///
+    /// # Errors
+    /// For a file that can't be read as what it should be.
+    pub fn read(args: &JobsArgs, described: &Described, seed: u64) -> Result<Self, CliError> {
+        let ((name, trace), noun) = match &args.trace {
+            Some(path) => {
+                let noun = if format(args, path) == Format::Batch { "job" } else { "line" };
+                ((path.display().to_string(), read(path, args)?), noun)
+            }
+            None => (made_up(args, described, seed), "line"),
+        };
+        let numbers = if args.priority_column.is_some() { Numbers::Column } else { Numbers::Policy };
+        Ok(Self { name, trace, noun, numbers })
+    }
 }
 
 /// Where the jobs come from, and the jobs.
@@ -57,22 +113,23 @@ pub struct Source {
 }
 
 impl Source {
-    /// Reads or makes up the jobs.
+    /// Reads or makes up the jobs, and takes them in.
     ///
     /// # Errors
     /// For a file that can't be read, or in which no line can be used.
-    pub fn load(args: &SimulateArgs, policy: &Policy, mut described: Described, seed: u64) -> Result<Self, CliError> {
+    pub fn load(args: &JobsArgs, policy: &Policy, described: Described, seed: u64) -> Result<Self, CliError> {
+        Self::of(Jobs::read(args, &described, seed)?, policy, described, seed)
+    }
+
+    /// Takes jobs in under a policy.
+    ///
+    /// # Errors
+    /// When none of them can be run at all.
+    pub fn of(jobs: Jobs, policy: &Policy, mut described: Described, seed: u64) -> Result<Self, CliError> {
         if let Some(scenario) = &mut described.scenario {
             scenario.seed = seed;
         }
-        let ((name, trace), noun) = match &args.trace {
-            Some(path) => {
-                let noun = if format(args, path) == Format::Batch { "job" } else { "line" };
-                ((path.display().to_string(), read(path, args)?), noun)
-            }
-            None => (made_up(args, &described, seed), "line"),
-        };
-        let numbers = if args.priority_column.is_some() { Numbers::Column } else { Numbers::Policy };
+        let Jobs { name, trace, noun, numbers } = jobs;
         let (cluster, scenario) = (described.cluster, described.scenario.as_ref());
         let taken = Intake { policy, cluster, scenario, numbers }.take(trace.entries);
         let mut bad = trace.bad;
@@ -88,11 +145,16 @@ impl Source {
 
     /// Tells what didn't become part of the simulation as it was.
     pub fn tell(&self, ui: &mut Ui) {
+        self.tell_bad(ui);
+        told(&self.name, self.noun, &self.refused, "not admitted, and run by the reference strategies only", ui);
+    }
+
+    /// Tells what can't be used at all.
+    pub fn tell_bad(&self, ui: &mut Ui) {
         for note in &self.notes {
             ui.note(&format!("{}: {note}", self.name));
         }
         told(&self.name, self.noun, &self.bad, "can't be used", ui);
-        told(&self.name, self.noun, &self.refused, "not admitted, and run by the reference strategies only", ui);
     }
 }
 
@@ -121,7 +183,7 @@ fn nothing(name: &str, noun: &str, bad: &[BadLine]) -> CliError {
 /// How a file that was packed with gzip begins.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
-fn read(path: &Path, args: &SimulateArgs) -> Result<Trace, CliError> {
+fn read(path: &Path, args: &JobsArgs) -> Result<Trace, CliError> {
     let bytes = input::read(path)?;
     if bytes.starts_with(&GZIP) {
         let message = format!("`{}` is packed with gzip", path.display());
@@ -154,7 +216,7 @@ fn read(path: &Path, args: &SimulateArgs) -> Result<Trace, CliError> {
 }
 
 /// The format that was asked for, or that of the name's ending.
-fn format(args: &SimulateArgs, path: &Path) -> Format {
+fn format(args: &JobsArgs, path: &Path) -> Format {
     args.format.unwrap_or_else(|| match path.extension().and_then(|ending| ending.to_str()) {
         Some("swf") => Format::Swf,
         Some("jsonl" | "ndjson") => Format::Osprey,
@@ -163,7 +225,7 @@ fn format(args: &SimulateArgs, path: &Path) -> Format {
     })
 }
 
-fn made_up(args: &SimulateArgs, described: &Described, seed: u64) -> (String, Trace) {
+fn made_up(args: &JobsArgs, described: &Described, seed: u64) -> (String, Trace) {
     let (profile, jobs, load) = (args.profile, args.jobs, args.load);
     let entries =
         Synthetic { profile, jobs, gpus: described.gpus(), largest: described.largest(), load, seed }.entries();

@@ -3,7 +3,9 @@
 use std::rc::Rc;
 use std::time::Instant;
 
+use osprey_model::id::PoolName;
 use osprey_model::message::words::nearest;
+use osprey_policy::Policy;
 use osprey_policy::rules::EstimateRules;
 use osprey_scheduler::{Rules, Strategy as Production};
 use osprey_sim::decided::Production as Decided;
@@ -135,6 +137,30 @@ pub struct Settings {
     pub estimate_rules: EstimateRules,
     /// The seed of chance.
     pub seed: u64,
+}
+
+impl Settings {
+    /// What a policy says for the pools of a source.
+    #[must_use]
+    pub fn of(policy: &Policy, source: &Source, estimates: Estimates, record: Record) -> Self {
+        Self {
+            rules: rules(policy, source),
+            dive_above: policy.order().dive_above,
+            record,
+            estimates,
+            estimate_rules: policy.estimates().clone(),
+            seed: source.seed,
+        }
+    }
+}
+
+/// What the policy says for each pool; for the one without a name where nothing happens to the cluster.
+fn rules(policy: &Policy, source: &Source) -> Vec<Rules> {
+    let of = |name: &str| Rules::of(policy, &PoolName::from(name));
+    match &source.described.scenario {
+        Some(scenario) => scenario.pools.iter().map(|pool| of(&pool.name)).collect(),
+        None => vec![of("")],
+    }
 }
 
 /// Replays the jobs, and tells `watch` of how many it has seen. The stop-watch runs in the simulation alone.

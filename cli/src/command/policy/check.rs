@@ -2,24 +2,17 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
+use clap::Args;
 use osprey_policy::problem::{PolicyError, Warning};
 use osprey_policy::waits::{TierWait, WaitBound};
 use osprey_policy::{Loaded, Policy};
 use serde_json::{Value, json};
 
-use super::Exit;
+use crate::command::Exit;
 use crate::error::CliError;
 use crate::policy_file;
 use crate::render::policy as render;
 use crate::ui::Ui;
-
-/// Look after the policy file.
-#[derive(Debug, Subcommand)]
-pub enum PolicyCommand {
-    Check(CheckArgs),
-    Test(TestArgs),
-}
 
 /// Find every mistake in a policy, each with its place and a way out.
 #[derive(Debug, Args)]
@@ -52,15 +45,8 @@ pub struct TestArgs {
     file: Option<PathBuf>,
 }
 
-/// Does either.
-pub fn policy(command: &PolicyCommand, ui: &mut Ui) -> Result<Exit, CliError> {
-    match command {
-        PolicyCommand::Check(args) => check(args, ui),
-        PolicyCommand::Test(args) => test(args, ui),
-    }
-}
-
-fn check(args: &CheckArgs, ui: &mut Ui) -> Result<Exit, CliError> {
+/// Shows what is wrong with a policy.
+pub fn check(args: &CheckArgs, ui: &mut Ui) -> Result<Exit, CliError> {
     let text = policy_file::read(&args.file)?;
     let name = args.file.display().to_string();
     match Policy::load(&text) {
@@ -126,7 +112,8 @@ fn verdict(policy: Option<&Policy>, errors: &[PolicyError], warnings: &[Warning]
     })
 }
 
-fn test(args: &TestArgs, ui: &mut Ui) -> Result<Exit, CliError> {
+/// Runs a policy's tests.
+pub fn test(args: &TestArgs, ui: &mut Ui) -> Result<Exit, CliError> {
     let policy = policy_file::load(args.file.as_deref())?;
     let outcomes = policy.run_tests();
     let failed = outcomes.iter().filter(|outcome| !outcome.passed()).count();
