@@ -21,7 +21,7 @@ def mode(stack, name):
     """The pool in another mode, known to every process of the functions, and back."""
 
     def has(name):
-        return (stack.item("POOLS", "local") or {}).get("mode", "direct") == name
+        return (stack.item("CONFIG", "MODE#local") or {}).get("mode") == name
 
     stack.send({"action": "SetMode", "pool": "local", "mode": name})
     until(lambda: has(name))
