@@ -19,6 +19,9 @@ pub enum Placement {
     Count,
     /// Nodes matter: a job sits on one node, or on whole empty nodes when it needs more than one has.
     Node,
+    /// The same, but the reference strategies put a job on the node with the most free GPUs. It shows what packing is
+    /// worth; the production decision packs all the same.
+    Spread,
 }
 
 impl Cluster {
@@ -33,7 +36,9 @@ impl Cluster {
     pub fn could_hold(&self, gpus: u32) -> bool {
         match self.placement {
             Placement::Count => gpus <= self.gpus(),
-            Placement::Node => self.gpus_per_node > 0 && gpus.div_ceil(self.gpus_per_node) <= self.nodes,
+            Placement::Node | Placement::Spread => {
+                self.gpus_per_node > 0 && gpus.div_ceil(self.gpus_per_node) <= self.nodes
+            }
         }
     }
 }

@@ -67,7 +67,9 @@ impl<'s> Decided<'s> {
                 shapes.iter().map(|shape| (0..shape.nodes).map(|_| shape.gpus_per_node).collect()).collect()
             }
             (None, Placement::Count) => vec![vec![cluster.gpus()]],
-            (None, Placement::Node) => vec![(0..cluster.nodes).map(|_| cluster.gpus_per_node).collect()],
+            (None, Placement::Node | Placement::Spread) => {
+                vec![(0..cluster.nodes).map(|_| cluster.gpus_per_node).collect()]
+            }
         };
         let (mut first, mut rules) = (0, rules.into_iter());
         let mut last = Rules::default();

@@ -111,6 +111,10 @@ where
             let pool = NodePool::new(cluster.nodes, cluster.gpus_per_node);
             replay(Machine::new(jobs, pool, record, costs), strategy, cluster, &mut Watch::new(watch))
         }
+        (None, Placement::Spread) => {
+            let pool = NodePool::new(cluster.nodes, cluster.gpus_per_node).spread();
+            replay(Machine::new(jobs, pool, record, costs), strategy, cluster, &mut Watch::new(watch))
+        }
     }
 }
 

@@ -115,7 +115,11 @@ impl Answer {
             "trace": source.name,
             "nodes": nodes,
             "gpus_per_node": gpus_per_node,
-            "placement": match placement { Placement::Count => "count", Placement::Node => "node" },
+            "placement": match placement {
+                Placement::Count => "count",
+                Placement::Node => "node",
+                Placement::Spread => "spread",
+            },
             "bad_lines": lines(&source.bad),
             "refused": lines(&source.refused),
             "strategies": self.strategies(),

@@ -36,14 +36,16 @@ pub enum PlacementArg {
     Count,
     /// Nodes matter.
     Node,
+    /// Nodes matter, and reference strategies spread jobs over them.
+    Spread,
 }
 
 /// Flags about the cluster.
 #[derive(Debug, Args)]
 pub struct ClusterArgs {
-    /// Whether GPUs are counted, or nodes matter [default: count with a trace, node without one, and wherever something
-    /// happens to nodes]
-    #[arg(long, value_enum, value_name = "count|node", hide_possible_values = true)]
+    /// Whether GPUs are counted, or nodes matter; `spread` has the reference strategies put jobs on the emptiest node that
+    /// fits, not on the fullest [default: count with a trace, node without one, and wherever something happens to nodes]
+    #[arg(long, value_enum, value_name = "count|node|spread", hide_possible_values = true)]
     placement: Option<PlacementArg>,
     /// Nodes [default: 10]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(NODES_MAX)))]
@@ -181,7 +183,12 @@ fn described(args: &ClusterArgs, policy: &Policy, has_trace: bool, parts: Parts)
             let message = "`--placement count` counts GPUs, and what was described happens to nodes";
             return Err(CliError::new(ErrorCode::Usage, message).help("leave `--placement` out"));
         }
+        Some(PlacementArg::Spread) if !is_quiet => {
+            let message = "`--placement spread` is for a cluster to which nothing happens";
+            return Err(CliError::new(ErrorCode::Usage, message).help("leave `--placement` out"));
+        }
         Some(PlacementArg::Count) => Placement::Count,
+        Some(PlacementArg::Spread) => Placement::Spread,
         None if is_quiet && has_trace => Placement::Count,
         _ => Placement::Node,
     };

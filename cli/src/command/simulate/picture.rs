@@ -26,7 +26,7 @@ const LOST: char = '×';
 /// Whether a cluster has a picture: its nodes matter, and they fit a screen.
 #[must_use]
 pub fn is_drawn(described: &Described) -> bool {
-    described.cluster.placement == Placement::Node && described.node_gpus().len() <= NODES_MAX
+    described.cluster.placement != Placement::Count && described.node_gpus().len() <= NODES_MAX
 }
 
 /// A picture of each strategy's schedule; empty where there is none to draw.

@@ -195,3 +195,7 @@ impl Kept {
         self.at_ms < i64::MAX && now_ms.saturating_add_unsigned(run_ms) > self.at_ms
     }
 }
+
+#[cfg(test)]
+#[path = "osprey_tests.rs"]
+mod tests;

@@ -13,6 +13,8 @@ pub struct NodePool {
     free: Vec<u32>,
     free_total: u32,
     empty: u32,
+    /// Whether a job goes to the node with the most free GPUs instead.
+    spreads: bool,
 }
 
 /// What a job holds of the nodes.
@@ -62,7 +64,13 @@ impl NodePool {
     pub fn new(nodes: u32, gpus_per_node: u32) -> Self {
         let free = (0..nodes).map(|_| gpus_per_node).collect();
         let gpus = nodes.saturating_mul(gpus_per_node);
-        Self { gpus_per_node, gpus, free, free_total: gpus, empty: nodes }
+        Self { gpus_per_node, gpus, free, free_total: gpus, empty: nodes, spreads: false }
+    }
+
+    /// The same pool, with jobs spread over the nodes instead of packed.
+    #[must_use]
+    pub fn spread(self) -> Self {
+        Self { spreads: true, ..self }
     }
 
     /// Whole nodes that a job needs, when it needs more than one has.
@@ -70,11 +78,12 @@ impl NodePool {
         (gpus > self.gpus_per_node).then(|| gpus.div_ceil(self.gpus_per_node))
     }
 
-    /// The node with the fewest free GPUs that fit.
-    fn tightest(&self, gpus: u32) -> Option<u32> {
+    /// The node with the fewest free GPUs that fit, or with the most.
+    fn node_for(&self, gpus: u32) -> Option<u32> {
         let fitting = (0_u32..).zip(&self.free).filter(|(_, free)| **free >= gpus);
+        let rank = |free: u32| if self.spreads { self.gpus_per_node.saturating_sub(free) } else { free };
         // `min_by_key` keeps the first of equals: the lowest number.
-        fitting.min_by_key(|(_, free)| **free).map(|(node, _)| node)
+        fitting.min_by_key(|(_, free)| rank(**free)).map(|(node, _)| node)
     }
 
     fn empty_nodes(&self, count: u32) -> Vec<u32> {
@@ -111,7 +120,7 @@ impl Pool for NodePool {
 
     fn place(&self, gpus: u32) -> Option<NodeShare> {
         match self.whole(gpus) {
-            None => self.tightest(gpus).map(|node| NodeShare::Part { node, gpus }),
+            None => self.node_for(gpus).map(|node| NodeShare::Part { node, gpus }),
             Some(count) if count > self.empty => None,
             Some(count) => Some(NodeShare::Whole { nodes: self.empty_nodes(count), gpus_per_node: self.gpus_per_node }),
         }
@@ -170,6 +179,15 @@ mod tests {
         assert_eq!(take(&mut pool, 2), NodeShare::Part { node: 1, gpus: 2 });
         assert_eq!(take(&mut pool, 1), NodeShare::Part { node: 0, gpus: 1 });
         assert_eq!((pool.free(), pool.stranded()), (11, 3));
+    }
+
+    #[test]
+    fn a_pool_that_spreads_takes_the_emptiest_node_and_the_lowest_of_equals() {
+        let mut pool = NodePool::new(3, 8).spread();
+        let nodes: Vec<NodeShare> = [4, 2, 1, 1].into_iter().map(|gpus| take(&mut pool, gpus)).collect();
+        let part = |node, gpus| NodeShare::Part { node, gpus };
+        assert_eq!(nodes, [part(0, 4), part(1, 2), part(2, 1), part(2, 1)]);
+        assert_eq!((pool.free(), pool.stranded(), pool.place(7)), (16, 16, None));
     }
 
     #[test]

@@ -222,7 +222,7 @@ impl<'a> Page<'a> {
     fn used(&mut self) -> String {
         let ticks = scale::shares();
         let plots = self.plots("used", "GPUs", (&ticks, f64::from(self.gpus.max(1))), charts::use_of);
-        let has_nodes = self.source.described.cluster.placement == Placement::Node;
+        let has_nodes = self.source.described.cluster.placement != Placement::Count;
         let more: &[(&str, &str)] = if has_nodes { &[("over", "left over on partly held nodes")] } else { &[] };
         let text = if has_nodes {
             "GPUs held by each tier as a share of the cluster, and on top what packing left over: free GPUs on nodes of which others are held."

@@ -35,6 +35,7 @@ prop_compose! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
+    // B7: the plan is what best fit makes of the best order that was found.
     #[test]
     fn a_plan_can_be_carried_out_and_is_never_worth_less_than_greedy(problem in problems(), seed in 0_u64..1000) {
         let settings = Settings { seed, evaluations_max: 300, ..Settings::default() };
@@ -143,4 +144,97 @@ fn strong_pulls_make_the_agents_herd() {
         let (strong, tuned) = (herd(2.0, 2.0, rounds), herd(1.2, 0.8, rounds));
         assert!(strong > tuned + 0.02, "after {rounds} rounds: {strong} {tuned}");
     }
+}
+
+/// Two nodes of four GPUs, of which two of the second are held, and jobs of these sizes, all of one worth.
+fn four_and_two(sizes: &[u32]) -> Problem {
+    let node = |free| Node { slots: 4, free, spare: free };
+    let job = |slots: &u32| Job { slots: *slots, weight: 500, is_urgent: false, outlasts: false };
+    Problem::new(vec![node(4), node(2)], sizes.iter().map(job).collect(), 0.25).unwrap()
+}
+
+// B1, B17, E4
+#[test]
+fn what_fits_is_worth_its_priority_and_its_gpus_and_what_is_stranded_costs() {
+    let worth = |sizes: &[u32], nodes: &[&[u32]]| {
+        let nodes = nodes.iter().map(|nodes| nodes.to_vec()).collect();
+        self::worth(&four_and_two(sizes), &Plan { nodes })
+    };
+    // Nothing starts: two GPUs are stranded on the second node.
+    let nothing = worth(&[2], &[&[]]);
+    assert!((nothing + 0.5).abs() < 1e-9, "{nothing}");
+    // A job that fits is worth more than one that waits, and exactly filling two is worth more than leaving three idle.
+    let (exact, idle) = (worth(&[2], &[&[1]]), worth(&[1], &[&[0]]));
+    assert!(exact > nothing && exact - idle > 0.5 + 0.25, "{exact} {idle} {nothing}");
+    // What doesn't fit can't be placed, and is worth nothing.
+    assert!(four_and_two(&[3]).objective(&Plan { nodes: vec![vec![1]] }).is_err());
+    let flown = osprey(&four_and_two(&[8, 2]), &Settings::default());
+    assert_eq!(flown.plan.nodes, [vec![], vec![1]]);
+}
+
+// B4
+#[test]
+fn inertia_and_either_pull_move_an_osprey_and_without_them_it_stays() {
+    let problem = problem(4, 60, 5);
+    let jobs = problem.jobs().iter().map(|job| Job { is_urgent: false, ..*job }).collect();
+    let problem = Problem::new(problem.nodes().to_vec(), jobs, 0.25).unwrap();
+    let (moves, mut packer) = (Moves::of(&problem), Packer::new(&problem));
+    let start = by_priority(&problem);
+    let backwards: Vec<u32> = start.iter().rev().copied().collect();
+    let global = Found { score: packer.pack(&backwards), order: backwards.clone() };
+    let mut glided = |inertia, local_pull, global_pull, rounds: u32| {
+        let mut agent = Agent::new(Random::of(1, 0), &start, 0, &moves, &mut packer);
+        let strong = Settings { inertia: 1.0, local_pull: 1.0, global_pull: 1.0, ..Settings::default() };
+        let settings = Settings { inertia, local_pull, global_pull, ..Settings::default() };
+        for round in 1..=rounds {
+            // The first round gives it a velocity where inertia is looked at.
+            let settings = if round == 1 && rounds > 1 { &strong } else { &settings };
+            let view = View { settings, moves: &moves, round, local: &backwards, global: &global, fish: &start };
+            agent.glide(view, &mut packer, &mut agent::Flight::default());
+        }
+        agent.glided.order
+    };
+    assert_eq!(glided(0.0, 0.0, 0.0, 1), start);
+    assert_ne!(glided(0.0, 1.2, 0.0, 1), start);
+    assert_ne!(glided(0.0, 0.0, 0.8, 1), start);
+    assert_ne!(glided(0.9, 0.0, 0.0, 2), glided(0.0, 0.0, 0.0, 2));
+}
+
+// B18
+#[test]
+fn an_osprey_that_finds_nothing_better_hovers() {
+    // One order is as good as any other: everything fits.
+    let problem = four_and_two(&[1, 1]);
+    let (moves, mut packer) = (Moves::of(&problem), Packer::new(&problem));
+    let start = by_priority(&problem);
+    let mut agent = Agent::new(Random::of(1, 0), &start, 0, &moves, &mut packer);
+    let (settings, global) = (Settings::default(), agent.perch.clone());
+    let mut evaluations = |round| {
+        let view = View { settings: &settings, moves: &moves, round, local: &start, global: &global, fish: &start };
+        agent.fly(view, &mut packer).evaluations
+    };
+    let tried: Vec<u32> = (1..=7).map(&mut evaluations).collect();
+    // It waits for a round after the second, and for two after it has looked twice more.
+    assert!(tried[0] > 0 && tried[1] > 0 && tried[2] == 0 && tried[3] > 0, "{tried:?}");
+}
+
+/// Flies sub-swarms the other way round.
+struct Backwards;
+
+impl Pace for Backwards {
+    fn each<'p>(&self, swarms: &mut [SubSwarm<'p>], fly: &(dyn Fn(&mut SubSwarm<'p>) + std::marker::Sync)) {
+        swarms.iter_mut().rev().for_each(fly);
+    }
+}
+
+// B6, B8, B9, B10, E5
+#[test]
+fn five_hundred_ospreys_share_nothing_between_two_syncs_and_the_best_of_all_only_grows() {
+    let problem = problem(16, 120, 4);
+    let settings = Settings { agents: Some(500), evaluations_max: 50_000, ..Settings::default() };
+    let start = by_priority(&problem);
+    let flown = search(&problem, &settings, &start, &InTurn);
+    assert_eq!(flown, search(&problem, &settings, &start, &Backwards));
+    assert!(flown.syncs.len() > 2 && flown.syncs.is_sorted_by(|a, b| a.best <= b.best), "{:?}", flown.syncs);
+    assert!((flown.syncs.last().unwrap().best - worth(&problem, &flown.plan)).abs() < 1e-9);
 }
