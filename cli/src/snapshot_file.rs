@@ -1,12 +1,17 @@
 //! A pool at one moment, as a file says it: what a scheduling decision looks at, in words that people can write.
 //! `docs/scheduling.md` has the members.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use jiff::Timestamp;
 use osprey_model::id::{JobId, MessageId, TierName};
 use osprey_model::metadata::parse_duration;
-use osprey_scheduler::snapshot::{Array, Gate, Hold, Landing, Node, NodeState, Queued, Running, Shape, UNCOUNTED};
+use osprey_policy::Policy;
+use osprey_policy::share::{Account, DAY_MS, Day, Held, midnight};
+use osprey_scheduler::snapshot::{
+    Array, Charge, Gate, Hold, Landing, Node, NodeState, Queued, Running, Shape, TeamUse, UNCOUNTED,
+};
 use osprey_scheduler::{Rules, Snapshot};
 use serde::Deserialize;
 
@@ -28,7 +33,24 @@ pub struct SnapshotFile {
     nodes: Vec<FileNode>,
     #[serde(default)]
     running: Vec<FileRunning>,
+    #[serde(default)]
+    teams: Vec<FileTeam>,
     queued: Vec<FileQueued>,
+}
+
+/// What a team has used and holds, in this pool and others.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FileTeam {
+    team: String,
+    /// Of today.
+    #[serde(default)]
+    gpu_hours_day: f64,
+    /// Of the six days before.
+    #[serde(default)]
+    gpu_hours_before: f64,
+    #[serde(default)]
+    gpus: BTreeMap<TierName, u32>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -58,6 +80,12 @@ struct FileRunning {
     node: Option<u32>,
     #[serde(default)]
     ends_in: Option<String>,
+    #[serde(default)]
+    team: Option<String>,
+    #[serde(default)]
+    user: Option<String>,
+    #[serde(default)]
+    reserve: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -80,6 +108,12 @@ struct FileQueued {
     waited: Option<String>,
     #[serde(default)]
     backs_off_for: Option<String>,
+    #[serde(default)]
+    team: Option<String>,
+    #[serde(default)]
+    user: Option<String>,
+    #[serde(default)]
+    reserve: Option<String>,
 }
 
 /// A pool as a file says it.
@@ -108,20 +142,22 @@ impl Scene {
     ///
     /// # Errors
     /// One sentence about the first mistake.
-    pub fn read(path: &Path, rules: &Rules) -> Result<Self, CliError> {
+    pub fn read(path: &Path, policy: &Policy, rules: &Rules) -> Result<Self, CliError> {
         let text = input::read_text(path)?;
-        Self::parse(&text, rules).map_err(|mistake| {
+        Self::parse(&text, policy, rules).map_err(|mistake| {
             let message = format!("snapshot `{}`: {mistake}", path.display());
             CliError::new(ErrorCode::InvalidInput, message).help("docs/scheduling.md says what a snapshot is made of")
         })
     }
 
-    fn parse(text: &str, rules: &Rules) -> Result<Self, String> {
+    fn parse(text: &str, policy: &Policy, rules: &Rules) -> Result<Self, String> {
         let file: SnapshotFile = serde_json::from_str(text).map_err(|fault| plain::fault(&fault))?;
         let now_ms = file.now.as_millisecond();
         let nodes = file.nodes.iter().map(|node| node.read()).collect::<Result<_, _>>()?;
-        let running = file.running.iter().map(|running| running.read(now_ms)).collect::<Result<_, _>>()?;
-        let queued = file.queued.iter().map(|queued| queued.read(now_ms, rules)).collect::<Result<_, _>>()?;
+        let known = Known { teams: &file.teams, rules };
+        let running = file.running.iter().map(|running| running.read(now_ms, &known)).collect::<Result<_, _>>()?;
+        let queued = file.queued.iter().map(|queued| queued.read(now_ms, &known)).collect::<Result<_, _>>()?;
+        let teams = file.teams.iter().map(|team| team.read(policy, now_ms)).collect();
         let gate = match (file.paused, &file.no_capacity_for) {
             (true, _) => Gate::Paused,
             (false, Some(since)) => Gate::NoCapacity { since_ms: now_ms.saturating_sub(ms(since)?) },
@@ -129,7 +165,7 @@ impl Scene {
         };
         let landing = if file.batch_chooses_nodes { Landing::Anywhere } else { Landing::AsPlanned };
         Ok(Self {
-            snapshot: Snapshot { nodes, running, queued, gate, landing, evicted: Vec::new() },
+            snapshot: Snapshot { nodes, running, queued, gate, landing, evicted: Vec::new(), teams },
             now_ms,
             queued: file.queued,
         })
@@ -162,6 +198,54 @@ fn maybe_ms(text: Option<&String>) -> Result<Option<i64>, String> {
     text.map(|text| ms(text)).transpose()
 }
 
+/// What jobs of a file may name.
+struct Known<'a> {
+    teams: &'a [FileTeam],
+    rules: &'a Rules,
+}
+
+impl Known<'_> {
+    /// Whose use a job counts as, by its team, user and reserve.
+    fn charge(&self, [team, user, reserve]: [&Option<String>; 3]) -> Result<Charge, String> {
+        let place = |kind: &str, name: &Option<String>, known: Vec<&str>| {
+            let Some(name) = name else { return Ok(None) };
+            let at = known.iter().position(|known| known == name).and_then(|at| u16::try_from(at).ok());
+            at.map(Some).ok_or_else(|| format!("`{name}` is no {kind}: there are {}", known.join(", ")))
+        };
+        let teams = self.teams.iter().map(|team| team.team.as_str()).collect();
+        let reserves = self.rules.quota.reserves.iter().map(|reserve| reserve.name.as_str()).collect();
+        let user =
+            user.as_ref().map(|user| user.bytes().fold(0_u32, |sum, byte| sum.wrapping_mul(31) ^ u32::from(byte)));
+        Ok(Charge {
+            team: place("team of the file", team, teams)?,
+            reserve: place("reserve of the policy", reserve, reserves)?,
+            user,
+        })
+    }
+}
+
+impl FileTeam {
+    fn read(&self, policy: &Policy, now_ms: i64) -> TeamUse {
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "beyond its range it stays at its end"
+        )]
+        let gpu_ms = |hours: f64| (hours * 3_600_000.0).round() as u64;
+        let today = midnight(now_ms);
+        let day = |starts_ms, hours| Day { starts_ms, gpu_ms: gpu_ms(hours), ..Day::default() };
+        let days = vec![day(today, self.gpu_hours_day), day(today - DAY_MS, self.gpu_hours_before)];
+        let held = |(tier, gpus): (&TierName, &u32)| Held {
+            tier: tier.clone(),
+            gpus: *gpus,
+            started_ms: Some(now_ms),
+            expected_ms: Some(0),
+            is_borrowed: false,
+        };
+        Account { days, holds: self.gpus.iter().map(held).collect() }.team_use(&self.team, policy, now_ms)
+    }
+}
+
 impl FileNode {
     fn read(&self) -> Result<Node, String> {
         let state = match (self.closed, maybe_ms(self.starts_within.as_ref())?) {
@@ -175,7 +259,7 @@ impl FileNode {
 }
 
 impl FileRunning {
-    fn read(&self, now_ms: i64) -> Result<Running, String> {
+    fn read(&self, now_ms: i64, known: &Known<'_>) -> Result<Running, String> {
         let shape = Shape { nodes: 1, gpus: self.gpus, vcpus: self.vcpus };
         let ends_in = maybe_ms(self.ends_in.as_ref())?;
         Ok(Running {
@@ -183,21 +267,23 @@ impl FileRunning {
             has_landed: self.node.is_some(),
             started_ms: now_ms,
             expected_end_ms: ends_in.map(|ends_in| now_ms.saturating_add(ends_in)),
+            charge: known.charge([&self.team, &self.user, &self.reserve])?,
             ..Running::new(id(&self.job), shape)
         })
     }
 }
 
 impl FileQueued {
-    fn read(&self, now_ms: i64, rules: &Rules) -> Result<Queued, String> {
+    fn read(&self, now_ms: i64, known: &Known<'_>) -> Result<Queued, String> {
         let shape = Shape { nodes: self.nodes.unwrap_or(1), gpus: self.gpus, vcpus: self.vcpus };
         Ok(Queued {
             priority: self.priority,
-            tier: rules.tier(&self.tier),
+            tier: known.rules.tier(&self.tier),
             enqueued_ms: now_ms.saturating_sub(maybe_ms(self.waited.as_ref())?.unwrap_or(0)),
             not_before_ms: maybe_ms(self.backs_off_for.as_ref())?.map_or(0, |later| now_ms.saturating_add(later)),
             array: self.children.map(|waiting| Array { waiting, singly: false }),
             expected_ms: maybe_ms(self.expected.as_ref())?.map(i64::unsigned_abs),
+            charge: known.charge([&self.team, &self.user, &self.reserve])?,
             ..Queued::new(id(&self.job), shape)
         })
     }

@@ -66,7 +66,7 @@ pub fn why(args: &WhyArgs, ui: &mut Ui) -> Result<Exit, CliError> {
 fn of_file(args: &WhyArgs, file: &Path) -> Result<Answer, CliError> {
     let policy = policy_file::load(args.policy.as_deref())?;
     let rules = Rules { strategy: args.strategy, ..Rules::of(&policy, &PoolName::default()) };
-    let scene = Scene::read(file, &rules)?;
+    let scene = Scene::read(file, &policy, &rules)?;
     let Some(named) = scene.find(&args.job) else {
         let message = format!("no job `{}` waits in `{}`", args.job, file.display());
         let waiting: Vec<&str> = scene.names().collect();

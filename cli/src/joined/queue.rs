@@ -84,7 +84,7 @@ struct InLine {
 }
 
 fn ordered(look: &Look) -> impl Iterator<Item = (JobId, Standing)> {
-    let queue = osprey_scheduler::order::ordered(&look.snapshot.queued, &look.rules, look.now_ms);
+    let queue = osprey_scheduler::order::of_snapshot(&look.snapshot, &look.rules, look.now_ms);
     queue.into_iter().map(|queued| (queued.job, Standing::of(queued, &look.rules, look.now_ms)))
 }
 

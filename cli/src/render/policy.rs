@@ -2,9 +2,12 @@
 
 use std::fmt::Write as _;
 
+use osprey_model::id::TierName;
 use osprey_policy::Policy;
 use osprey_policy::case::TestOutcome;
 use osprey_policy::problem::{PolicyError, Warning};
+use osprey_policy::rules::Over;
+use osprey_policy::share::{Amount, Limit};
 use osprey_policy::waits::{TierWait, Unbounded, WaitBound};
 
 use super::decision;
@@ -63,6 +66,7 @@ impl Source<'_> {
             let _ = write!(text, ", {}", counted(warnings.len(), "warning"));
         }
         let _ = write!(text, "\n\nlater jobs pass a waiting one\n{}", waits(&policy.waits()));
+        text.push_str(&quotas(policy));
         if let [first, ..] = starving {
             let _ = write!(
                 text,
@@ -102,6 +106,52 @@ impl Source<'_> {
         // A tab takes one column here, so that the caret stands under its character.
         (shown.map(|c| if c.is_control() { ' ' } else { c }).collect(), column - skipped)
     }
+}
+
+/// What teams may use, a line each, and what is reserved; nothing for a policy without either.
+fn quotas(policy: &Policy) -> String {
+    let quota = policy.quota();
+    let mut text = String::new();
+    if policy.asks_of_teams() {
+        let mut columns = Columns::new(&["  TEAM", ">GPU-HOURS A DAY", ">A WEEK", "GPUS AT ONCE"]);
+        // No team is called by a blank.
+        let named = quota.teams.keys().map(|team| (team.as_str(), team.as_str()));
+        for (name, team) in std::iter::once(("every other", " ")).chain(named) {
+            let gpus = policy
+                .tiers()
+                .iter()
+                .filter_map(|tier| policy.team_gpus_max(team, &tier.name).map(|most| format!("{} {most}", tier.name)));
+            let gpus = gpus.collect::<Vec<_>>().join(", ");
+            let (day, week) = (hours(quota.day_gpu_ms(team)), hours(quota.week_gpu_ms(team)));
+            columns.row([format!("  {name}"), day, week, or_dash(gpus)]);
+        }
+        let beyond = match (quota.borrowing, quota.over) {
+            (true, _) => "borrow what nobody within his own wants",
+            (false, Over::Hold) => "wait",
+            (false, Over::Demote) => "go to the tier of preemptible jobs",
+            (false, Over::Reject) => "are refused at the door",
+        };
+        let _ = write!(text, "\n\nteams may use; beyond their GPU-hours jobs {beyond}\n{}", columns.render());
+    }
+    if !quota.reserves.is_empty() {
+        let mut columns = Columns::new(&["  RESERVE", "FOR", ">SHARE OF A POOL", ">FOR ONE USER"]);
+        for reserve in &quota.reserves {
+            let tiers = reserve.tiers.iter().map(TierName::as_str);
+            let whom = reserve.workloads.iter().map(String::as_str).chain(tiers).collect::<Vec<_>>().join(", ");
+            let user = reserve.user_percent.map_or("-".to_owned(), |percent| format!("{percent} % of it"));
+            columns.row([format!("  {}", reserve.name), whom, format!("{} %", reserve.share_percent), user]);
+        }
+        let _ = write!(text, "\n\nreserved\n{}", columns.render());
+    }
+    text
+}
+
+fn hours(gpu_ms: Option<u64>) -> String {
+    gpu_ms.map_or_else(|| "-".to_owned(), |gpu_ms| Amount(Limit::GpuHoursDay, gpu_ms).to_string())
+}
+
+fn or_dash(text: String) -> String {
+    if text.is_empty() { "-".to_owned() } else { text }
 }
 
 /// How long each tier's jobs can be passed, a line each.

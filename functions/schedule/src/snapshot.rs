@@ -42,7 +42,15 @@ pub fn of(ctx: &Context<'_>, pool: &Pool, loaded: &Loaded, rules: &Rules, now_ms
         }
     });
     let (queued, gate) = (queued.collect(), gate(ctx, loaded, now_ms));
-    Snapshot { nodes: nodes.into_nodes(), running, queued, gate, landing: Landing::Anywhere, evicted: Vec::new() }
+    Snapshot {
+        nodes: nodes.into_nodes(),
+        running,
+        queued,
+        gate,
+        landing: Landing::Anywhere,
+        evicted: Vec::new(),
+        teams: Vec::new(),
+    }
 }
 
 /// Whether another pool has a queue of a job's tier, and so many GPUs. Whether it really takes the job is asked when the

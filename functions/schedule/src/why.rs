@@ -71,7 +71,7 @@ impl Look {
     /// Jobs of the line that come before this one, in the order of the decision; `None` for one that isn't there.
     #[must_use]
     pub fn ahead(&self, job: JobId) -> Option<usize> {
-        let mut ordered = osprey_scheduler::order::ordered(&self.snapshot.queued, &self.rules, self.now_ms).into_iter();
+        let mut ordered = osprey_scheduler::order::of_snapshot(&self.snapshot, &self.rules, self.now_ms).into_iter();
         ordered.position(|queued| queued.job == job)
     }
 }

@@ -178,7 +178,7 @@ async fn judge<P: WriteItems + Sync>(ports: &P, ran: Ran<'_>) -> Result<(), Fail
     let is_within = expected_ms <= run_ms.saturating_mul(2) && run_ms <= expected_ms.saturating_mul(2);
     let amounts = [(JUDGED, true), (WITHIN_TWO, is_within), (LONGER, run_ms > expected_ms)];
     let amounts = amounts.into_iter().map(|(name, counts)| (name.to_owned(), i64::from(counts))).collect();
-    let write = Write::Add { key: key::estimates(source), amounts, expires_at: None };
+    let write = Write::Add { key: key::estimates(source), amounts, at_most: BTreeMap::new(), expires_at: None };
     Ok(ports.write_items(&[write]).await?)
 }
 

@@ -49,6 +49,7 @@ pub fn writes(team: &str, gpus: u32, from: i64, to: i64, class: EndClass) -> Vec
             (ms > 0).then(|| Write::Add {
                 key: key::usage(team, &day),
                 amounts: BTreeMap::from([(ALL.to_owned(), ms), (kind(class).to_owned(), ms)]),
+                at_most: BTreeMap::new(),
                 expires_at: Timestamp::from_millisecond(to.saturating_add(KEPT_DAYS * DAY_MS)).ok(),
             })
         })

@@ -3,6 +3,7 @@
 mod case;
 mod identity;
 mod preemption;
+mod quota;
 mod rule;
 mod section;
 mod tier;
@@ -14,14 +15,28 @@ use crate::document::{Reader, Table};
 use crate::identity::Identity;
 use crate::problem::{PolicyError, PolicyErrorCode};
 use crate::rule::Rule;
-use crate::rules::{AdmissionRules, DeriveRules, EstimateRules, OrderRules, PreemptionRules, RequeueRules, Tier};
+use crate::rules::{
+    AdmissionRules, DeriveRules, EstimateRules, OrderRules, PreemptionRules, QuotaRules, RequeueRules, Tier,
+};
 
 /// Longest policy in bytes. The live policy is one item of the table, which takes 400 KB with everything around it;
 /// a policy near this limit has long stopped being readable.
 pub const POLICY_BYTES_MAX: usize = 256 * 1024;
 
-const KEYS: [&str; 11] =
-    ["name", "derive", "rule", "tier", "requeue", "admission", "order", "preemption", "estimates", "identity", "test"];
+const KEYS: [&str; 12] = [
+    "name",
+    "derive",
+    "rule",
+    "tier",
+    "requeue",
+    "admission",
+    "order",
+    "quota",
+    "preemption",
+    "estimates",
+    "identity",
+    "test",
+];
 
 /// What a file says, once nothing is wrong with it.
 pub(crate) struct File {
@@ -32,6 +47,7 @@ pub(crate) struct File {
     pub requeue: RequeueRules,
     pub admission: AdmissionRules,
     pub order: OrderRules,
+    pub quota: QuotaRules,
     pub preemption: PreemptionRules,
     pub estimates: EstimateRules,
     pub identities: Vec<Identity>,
@@ -67,12 +83,13 @@ fn sections<'t>(reader: &mut Reader<'t>, root: &Table<'t>) -> File {
     let requeue = section::requeue(reader, root);
     let admission = section::admission(reader, root);
     let order = section::order(reader, root);
+    let quota = quota::quota(reader, root, &tiers);
     let preemption = preemption::preemption(reader, root);
     let estimates = section::estimates(reader, root);
     let identities = identity::identities(reader, root, &tiers);
     let tests = case::cases(reader, root, &case::Known { rules: &rules, tiers: &tiers, derive: &derive });
     let rules = rules.into_iter().filter_map(|entry| entry.rule).collect();
-    File { name, derive, rules, tiers, requeue, admission, order, preemption, estimates, identities, tests }
+    File { name, derive, rules, tiers, requeue, admission, order, quota, preemption, estimates, identities, tests }
 }
 
 /// Mistakes of TOML itself. Nothing else is checked: a table cut short would have a tail of false mistakes.
@@ -93,13 +110,16 @@ fn syntax(mut reader: Reader<'_>, errors: &[toml::de::Error]) -> Vec<PolicyError
 pub(crate) fn keys() -> Vec<&'static str> {
     use section::{ADMISSION_KEYS, DERIVE_KEYS, ESTIMATES_KEYS, ORDER_KEYS, REQUEUE_KEYS};
     let verbs = crate::identity::Verb::ALL.map(crate::identity::Verb::name);
-    let tables: [&[&str]; 12] = [
+    let tables: [&[&str]; 15] = [
         &DERIVE_KEYS,
         &rule::KEYS,
         &tier::KEYS,
         &REQUEUE_KEYS,
         &ADMISSION_KEYS,
         &ORDER_KEYS,
+        &quota::KEYS,
+        &quota::TEAM_KEYS,
+        &quota::RESERVE_KEYS,
         &preemption::KEYS,
         &ESTIMATES_KEYS,
         &identity::KEYS,

@@ -28,6 +28,7 @@ pub mod requeue;
 pub mod rule;
 pub mod rules;
 pub mod schema;
+pub mod share;
 pub mod waits;
 
 pub use case::TestOutcome;

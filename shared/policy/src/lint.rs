@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::identity::DEFAULT_NAME;
+use crate::key::MetadataKey;
 use crate::place::Place;
 use crate::policy::Policy;
 use crate::problem::Warning;
@@ -24,6 +25,7 @@ pub(crate) fn warnings(policy: &Policy) -> Vec<Warning> {
         shadow = shadow.or_else(|| (rule.is_final && rule.always_matches()).then_some(rule));
     }
     warnings.extend(open_door(policy));
+    warnings.extend(no_team(policy));
     warnings
 }
 
@@ -39,6 +41,19 @@ fn open_door(policy: &Policy) -> Option<Warning> {
     };
     let message = "whoever may send a job may claim every environment and every tier; bound the identity `default`";
     Some(Warning { path, line: place.line, column: place.column, message: message.to_owned() })
+}
+
+/// A job that names no team is charged to nobody.
+fn no_team(policy: &Policy) -> Option<Warning> {
+    let is_named = policy.admission().require.contains(&MetadataKey::Team)
+        || !policy.identities().is_empty() && policy.identities().iter().all(|identity| identity.teams.is_some());
+    if !policy.quota().asks_of_teams() || is_named {
+        return None;
+    }
+    let message =
+        "a job that names no team has no quota; demand `team` in `[admission]`, or give every identity its teams";
+    let Place { line, column } = Place::default();
+    Some(Warning { path: "quota".to_owned(), line, column, message: message.to_owned() })
 }
 
 /// The rules that some test makes match.

@@ -10,7 +10,7 @@ use crate::lint;
 use crate::problem::{PolicyError, Warning};
 use crate::rule::Rule;
 use crate::rules::{
-    AdmissionRules, DeriveRules, EstimateRules, OrderRules, PreemptionRules, RequeueRules, Takes, Tier,
+    AdmissionRules, DeriveRules, EstimateRules, OrderRules, PreemptionRules, QuotaRules, RequeueRules, Takes, Tier,
 };
 
 /// The policy that ships: the acceptance table as rules.
@@ -39,6 +39,7 @@ pub struct Policy {
     requeue: RequeueRules,
     admission: AdmissionRules,
     order: OrderRules,
+    quota: QuotaRules,
     preemption: PreemptionRules,
     estimates: EstimateRules,
     identities: Vec<Identity>,
@@ -76,6 +77,7 @@ impl Policy {
             requeue,
             admission,
             order,
+            quota,
             preemption,
             estimates,
             identities,
@@ -91,6 +93,7 @@ impl Policy {
             requeue,
             admission,
             order,
+            quota,
             preemption,
             estimates,
             identities,
@@ -150,6 +153,25 @@ impl Policy {
     #[must_use]
     pub fn order(&self) -> &OrderRules {
         &self.order
+    }
+
+    /// What a team may use.
+    #[must_use]
+    pub fn quota(&self) -> &QuotaRules {
+        &self.quota
+    }
+
+    /// Most GPUs of a team at once in a tier: what its quota says, else the tier.
+    #[must_use]
+    pub fn team_gpus_max(&self, team: &str, tier: &TierName) -> Option<u32> {
+        let own = self.quota.gpus(team, tier);
+        own.or_else(|| self.tier(tier).and_then(|tier| tier.team_gpus_max))
+    }
+
+    /// Whether what teams use has to be known to decide: some team has a limit, or the order goes by teams.
+    #[must_use]
+    pub fn asks_of_teams(&self) -> bool {
+        self.quota.asks_of_teams() || self.tiers.iter().any(|tier| tier.team_gpus_max.is_some())
     }
 
     /// When a job that waits may have running ones evicted.

@@ -105,6 +105,17 @@ fn mistakes_one_by_one() {
         ("[preemption]\nvictims = \"longest\"".to_owned(), "3:11: preemption.victims: `longest` is no choice of victims (InvalidValue)\n    help: the choices are `cheapest` and `longest-left`\n".to_owned()),
         ("[preemption]\ntier_by_tier = \"yes\"".to_owned(), "3:16: preemption.tier_by_tier: expected true or false, found text (WrongType)\n".to_owned()),
         ("[preemption]\nrestrat = \"1m\"".to_owned(), "3:1: preemption.restrat: unknown key `restrat` (UnknownKey)\n    help: did you mean `restart`?\n".to_owned()),
+        ("[quota]\ngpu_hours_day = -1".to_owned(), "3:17: quota.gpu_hours_day: `-1` is no amount of 0 or more (OutOfRange)\n".to_owned()),
+        ("[quota]\ngpu_hours_week = 2e9".to_owned(), "3:18: quota.gpu_hours_week: `2000000000` is more than 1000000000 GPU-hours (OutOfRange)\n    help: leave it out for no limit\n".to_owned()),
+        ("[quota]\nover = \"holt\"".to_owned(), "3:8: quota.over: `holt` is nothing that becomes of a job over its quota (InvalidValue)\n    help: did you mean `hold`?\n".to_owned()),
+        ("[quota]\ngpus = { hi = 8 }".to_owned(), "3:15: quota.gpus.hi: unknown tier `hi` (UnknownTier)\n    help: the tiers are `all` and `low`\n".to_owned()),
+        ("[quota]\nwaste_above = 15".to_owned(), "3:15: quota.waste_above: `15` is outside 0 to 1 (OutOfRange)\n".to_owned()),
+        ("[quota]\nhalf_life = \"0s\"".to_owned(), "3:13: quota.half_life: it must be at least a second (OutOfRange)\n".to_owned()),
+        ("[quota.team.search]\nweight = 0".to_owned(), "3:10: quota.team.search.weight: `0` is outside 1 to 1000 (OutOfRange)\n".to_owned()),
+        ("[quota.team.search]\ngpu_hours = 5".to_owned(), "3:1: quota.team.search.gpu_hours: unknown key `gpu_hours` (UnknownKey)\n    help: known here: `gpu_hours_day`, `gpu_hours_week`, `gpus` and `weight`\n".to_owned()),
+        ("[[quota.reserve]]\nname = \"r\"\nshare = 0.2".to_owned(), "2:1: quota.reserve[0].workload: `workload` is missing (MissingKey)\n    help: say whom it is for: a workload such as `\"interactive\"`, or a tier\n".to_owned()),
+        ("[[quota.reserve]]\nname = \"r\"\ntier = \"al\"\nshare = 0.2".to_owned(), "4:8: quota.reserve[0].tier: unknown tier `al` (UnknownTier)\n    help: the tiers are `all` and `low`\n".to_owned()),
+        ("[[quota.reserve]]\nname = \"r\"\nworkload = \"a\"\nshare = 0.6\n[[quota.reserve]]\nname = \"s\"\nworkload = \"b\"\nshare = 0.6".to_owned(), "2:3: quota.reserve: the reserves are 120 % of a pool (OutOfRange)\n    help: let the shares be at most 1 together\n".to_owned()),
         ("[order]\ndive_above = 10000".to_owned(), "3:14: order.dive_above: `10000` is outside 0 to 9999 (OutOfRange)\n".to_owned()),
     ] {
         assert_eq!(only_mistake(&body), want, "{body}");
@@ -126,6 +137,62 @@ fn a_test_that_every_job_passes_is_a_mistake() {
         assert!(told.contains("test[0].want: every job passes the test (VacuousTest)"), "{told}");
         assert_eq!(told.lines().count(), 2);
     }
+}
+
+#[test]
+fn demoting_needs_a_tier_to_demote_to() {
+    let told = told("name = \"x\"\n[[tier]]\nname = \"all\"\nat_least = 0\n[quota]\nover = \"demote\"\n");
+    assert!(told.contains("quota.over: there is no tier of preemptible jobs to demote to (UnknownTier)"), "{told}");
+}
+
+/// C25, C6, C7
+#[test]
+fn quotas_are_read_with_what_each_team_has() {
+    let text = r#"
+name = "x"
+[[tier]]
+name = "high"
+at_least = 0
+[quota]
+gpu_hours_day = 50
+gpu_hours_week = 0.5
+over = "reject"
+borrowing = true
+fair_share = true
+half_life = "1d"
+waste_above = 0.2
+waste_floor = 0.4
+waste_half_life = "2d"
+[quota.team.search]
+gpus = { high = 8 }
+weight = 3
+[[quota.reserve]]
+name = "interactive"
+workload = ["Interactive", "notebook"]
+tier = "high"
+share = 0.2
+user_share = 0.5
+"#;
+    let Loaded { policy, warnings } = loaded(text);
+    let quota = policy.quota();
+    assert_eq!((quota.day_gpu_ms("ads"), quota.week_gpu_ms("ads")), (Some(180_000_000), Some(1_800_000)));
+    assert_eq!((quota.over, quota.borrowing, quota.fair_share), (crate::rules::Over::Reject, true, true));
+    assert_eq!(quota.half_life_ms, 86_400_000);
+    let waste = crate::rules::WasteRules { above_percent: 20, floor_percent: 40, half_life_ms: 172_800_000 };
+    assert_eq!(quota.waste, waste);
+    assert_eq!((policy.team_gpus_max("search", &"high".into()), quota.weight("search")), (Some(8), 3));
+    let reserve = crate::rules::Reserve {
+        name: "interactive".to_owned(),
+        workloads: vec!["interactive".to_owned(), "notebook".to_owned()],
+        tiers: vec!["high".into()],
+        share_percent: 20,
+        user_percent: Some(50),
+    };
+    assert_eq!(quota.reserves, [reserve]);
+    assert!(policy.asks_of_teams() && !loaded(DEFAULT).policy.asks_of_teams());
+    // Whoever names no team would have no quota.
+    let odd: Vec<&str> = warnings.iter().map(|odd| odd.path.as_str()).filter(|path| *path == "quota").collect();
+    assert_eq!(odd, ["quota"]);
 }
 
 #[test]

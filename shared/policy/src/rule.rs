@@ -4,7 +4,7 @@ use crate::expr::Expr;
 use crate::place::Place;
 
 /// Ids that stand for steps of derivation itself.
-pub const RESERVED_IDS: [&str; 5] = ["base", "priority-class", "identity", "clamp", "fallback"];
+pub const RESERVED_IDS: [&str; 6] = ["base", "priority-class", "identity", "clamp", "fallback", "quota"];
 
 /// One `[[rule]]`.
 #[derive(Clone, Debug)]

@@ -10,8 +10,10 @@ use osprey_model::pool::CapacityType;
 use crate::key::MetadataKey;
 
 mod preemption;
+mod quota;
 
 pub use preemption::{NEAR_DONE_PERCENT_MAX, PreemptionRules, Victims};
+pub use quota::{Over, QuotaRules, Reserve, TeamQuota, WasteRules};
 
 /// The smallest number that Batch takes as a scheduling priority.
 pub const PRIORITY_MIN: u32 = 0;

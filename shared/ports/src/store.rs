@@ -129,6 +129,9 @@ pub enum Write {
         key: Key,
         /// Number by name.
         amounts: BTreeMap<String, i64>,
+        /// The most that numbers may be afterwards, by name; one that would be more is a conflict. Only numbers that are
+        /// added to.
+        at_most: BTreeMap<String, i64>,
         /// When the store may drop the item.
         expires_at: Option<Timestamp>,
     },

@@ -3,6 +3,7 @@
 //! 1. `priority`: the number that counts, derived or lent, and what waiting adds.
 //! 2. `order`: the order of the queue, total.
 //! 3. `eligible`: who can't start whatever the order, and holds up nobody.
+//!    `quota`: whose team or user has what it may; whoever would borrow comes after all others.
 //! 4. `room`, and `landing` where Batch chooses the nodes: placement, all or nothing.
 //! 5. `reserve`: GPUs kept for what doesn't fit, each urgent job and the head.
 //! 6. `headroom`: GPUs kept free for urgent jobs that haven't come yet.
@@ -17,10 +18,11 @@ use osprey_model::id::JobId;
 use crate::demand::Demand;
 use crate::headroom;
 use crate::landing::InFlight;
-use crate::order::ordered;
+use crate::order::of_snapshot;
 use crate::plan::{Eviction, Plan, Reservation, Start, Waiting};
 use crate::preempt::{self, Preempting};
 use crate::priority::Standing;
+use crate::quota::Quotas;
 use crate::reason::WaitReason;
 use crate::reserve::{Kept, Wish};
 use crate::room::{Place, Room, ready_ms};
@@ -36,6 +38,8 @@ pub(crate) struct Cycle<'s> {
     pub room: Room<'s>,
     pub kept: Kept,
     pub plan: Plan,
+    /// What teams and users have, and what is reserved.
+    pub quotas: Quotas<'s>,
     /// Where Batch chooses the nodes.
     in_flight: Option<InFlight<'s>>,
     /// Places of running jobs whose nodes aren't known, as if they were planned now.
@@ -66,7 +70,7 @@ enum Refusal {
 /// Decides what starts now, milliseconds since 1970.
 #[must_use]
 pub fn decide(snapshot: &Snapshot, rules: &Rules, now_ms: i64) -> Plan {
-    let queue = ordered(&snapshot.queued, rules, now_ms);
+    let queue = of_snapshot(snapshot, rules, now_ms);
     let walk = |queue: &[&_]| walked(snapshot, rules, now_ms, queue);
     match rules.strategy {
         Strategy::Osprey => osprey::choose(snapshot, rules, now_ms, &queue, walk),
@@ -98,6 +102,7 @@ impl<'s> Cycle<'s> {
             room,
             kept: Kept::default(),
             plan: Plan::default(),
+            quotas: Quotas::new(snapshot, rules, 0, now_ms),
             in_flight,
             assumed: Vec::new(),
             ends_ms: Vec::new(),
@@ -109,6 +114,7 @@ impl<'s> Cycle<'s> {
             all_ready_ms: snapshot.nodes.iter().map(|node| ready_ms(node, now_ms)).max().unwrap_or(now_ms),
         };
         cycle.pool_gpus = cycle.room.gpus();
+        cycle.quotas = Quotas::new(snapshot, rules, cycle.pool_gpus, now_ms);
         snapshot.running.iter().filter(|running| !running.has_landed).for_each(|running| cycle.assume(running));
         cycle
     }
@@ -139,19 +145,25 @@ impl<'s> Cycle<'s> {
     /// Starts a job, or one child of an array, or says why not.
     pub(crate) fn start(&mut self, job: &Queued, child: Option<u32>, headroom: u32) -> Result<(), WaitReason> {
         let demand = Demand::of(job, &self.room);
+        let (gpus, free) = (demand.gpus(), self.room.free());
+        let is_borrowed = self.quotas.allows(job, gpus)?;
+        if gpus <= free {
+            self.quotas.leaves(job, gpus, free)?;
+        }
         let place = self.find(job, demand, headroom)?;
         if !self.is_new(job, child) {
             return Err(WaitReason::AlreadyRuns);
         }
         let end_ms = self.take(job, demand, &place);
         self.ends_ms.push(end_ms);
-        self.plan.starts.push(Start { job: job.job, child, holds: place.into() });
+        self.plan.starts.push(Start { job: job.job, child, is_borrowed, holds: place.into() });
         Ok(())
     }
 
     /// Gives a place to a job. Answers when it is taken to end.
     fn take(&mut self, job: &Queued, demand: Demand, place: &Place) -> i64 {
         let end_ms = self.end_of(job, place.holds());
+        self.quotas.charge(job, demand.gpus());
         self.room.take(place.holds());
         self.kept.started(place.holds(), end_ms);
         if let Some(in_flight) = &mut self.in_flight {
@@ -173,7 +185,9 @@ impl<'s> Cycle<'s> {
             }
         }
         let demand = Demand::of(job, &self.room);
-        let place = self.look(job, demand).ok().filter(|_| self.is_new(job, child));
+        let may = self.quotas.allows(job, demand.gpus()) == Ok(false)
+            && self.quotas.leaves(job, demand.gpus(), self.room.free()).is_ok();
+        let place = self.look(job, demand).ok().filter(|_| may && self.is_new(job, child));
         let Some(place) = place else {
             (self.room, self.kept, self.in_flight) = before;
             self.preempting.stays(goers);
@@ -183,7 +197,7 @@ impl<'s> Cycle<'s> {
         self.evictors_end_ms.push(end_ms);
         // There is more room than before: what was refused may fit.
         self.refused.clear();
-        Some(Start { job: job.job, child, holds: place.into() })
+        Some(Start { job: job.job, child, is_borrowed: false, holds: place.into() })
     }
 
     /// Takes in an eviction; when what runs ends is told again, without those that go.
@@ -333,6 +347,9 @@ impl<'s> Cycle<'s> {
     /// Notes that a job waits, and whether it should look elsewhere.
     pub(crate) fn wait(&mut self, job: &Queued, reason: WaitReason) {
         self.plan.waiting.push(Waiting { job: job.job, reason });
+        if self.quotas.demotes(reason) {
+            self.plan.demotions.push(job.job);
+        }
         if let Gate::NoCapacity { .. } = self.snapshot.gate
             && job.has_other_pools
             && matches!(reason, WaitReason::NoCapacity { .. } | WaitReason::NoNodes)
@@ -340,6 +357,11 @@ impl<'s> Cycle<'s> {
         {
             self.plan.moves.push(job.job);
         }
+    }
+
+    /// Whether a job would go on beyond its team's quota if it started now.
+    pub(crate) fn borrows(&self, job: &Queued) -> bool {
+        self.quotas.allows(job, Demand::of(job, &self.room).gpus()) == Ok(true)
     }
 
     /// GPUs that must stay free when a job starts.

@@ -68,7 +68,7 @@ fn backfill_starts_what_ends_in_time_or_takes_what_is_spare() {
     // The head needs both nodes from 5,000 on. Job 3 ends exactly then; job 4 would not.
     let snapshot = snapshot(&[(1, 0, 8, 5_000)], &[(2, 900, 16, 900), (4, 400, 4, 4_001), (3, 300, 4, 4_000)]);
     let plan = decide(&snapshot, &rules(Strategy::Backfill), 1_000);
-    assert_eq!(plan.starts, [Start { job: id(3), child: None, holds: vec![Hold::gpus(1, 4)] }]);
+    assert_eq!(plan.starts, [Start { job: id(3), child: None, is_borrowed: false, holds: vec![Hold::gpus(1, 4)] }]);
     let whole = |node| Hold::gpus(node, 8);
     assert_eq!(plan.reservations, [Reservation { job: id(2), at_ms: 5_000, holds: vec![whole(0), whole(1)] }]);
     let late = WaitReason::WouldDelay { head: id(2), reserved_at_ms: 5_000, ends_at_ms: Some(5_001) };
@@ -211,7 +211,7 @@ fn a_multi_node_job_starts_on_all_of_its_nodes_or_on_none() {
     snapshot.running.clear();
     let whole = |node| Hold::gpus(node, 8);
     let plan = decide(&snapshot, &Rules::default(), 1_000);
-    assert_eq!(plan.starts, [Start { job: id(2), child: None, holds: vec![whole(0), whole(1)] }]);
+    assert_eq!(plan.starts, [Start { job: id(2), child: None, is_borrowed: false, holds: vec![whole(0), whole(1)] }]);
     snapshot.queued = vec![multi(2, 3, 4), multi(3, 2, 9)];
     let plan = decide(&snapshot, &Rules::default(), 1_000);
     let none = |nodes, gpus| Some(WaitReason::NoSuchNode { nodes, gpus, vcpus: 0 });
@@ -256,7 +256,10 @@ fn children_of_an_array_start_one_by_one_where_they_may_and_all_at_once_where_no
     // Four fit the pool at once, and one that starts as a whole is given room for so many.
     snapshot.queued = vec![array(false, 7)];
     let plan = decide(&snapshot, &Rules::default(), 1_000);
-    assert_eq!(plan.starts, [Start { job: id(2), child: None, holds: vec![Hold::gpus(0, 6), Hold::gpus(1, 6)] }]);
+    assert_eq!(
+        plan.starts,
+        [Start { job: id(2), child: None, is_borrowed: false, holds: vec![Hold::gpus(0, 6), Hold::gpus(1, 6)] }]
+    );
     snapshot.queued = vec![array(false, 3)];
     assert_eq!(decide(&snapshot, &Rules::default(), 1_000).starts[0].holds, [Hold::gpus(0, 6), Hold::gpus(1, 3)]);
     snapshot.running.push(Running {

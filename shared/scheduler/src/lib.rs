@@ -20,13 +20,13 @@ pub mod placement;
 pub mod plan;
 mod preempt;
 pub mod priority;
+pub mod quota;
 pub mod reason;
 mod reserve;
 mod room;
 pub mod rules;
 pub mod snapshot;
 mod strategy;
-pub mod waste;
 
 pub use decide::decide;
 pub use plan::Plan;

@@ -1,12 +1,13 @@
 //! Step 2, the order of the queue.
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 use osprey_model::id::JobId;
 
 use crate::priority::Standing;
 use crate::rules::{Rules, Strategy, TierOrder};
-use crate::snapshot::Queued;
+use crate::snapshot::{Queued, Snapshot};
 
 /// What jobs are ordered by; the least comes first. It ends in the job's id, so no two jobs are equal.
 ///
@@ -60,7 +61,38 @@ fn ratio(job: &Queued, number: u32, rules: &Rules) -> u64 {
     (work / f64::from(number.saturating_add(rules.weight_base).max(1))).to_bits()
 }
 
-/// The waiting jobs in their order.
+/// The waiting jobs of a pool in their order: team by team where the rules say so.
+///
+/// Jobs that are urgent, or whose wait alone says when their turn comes, keep their place; all others of a tier go to the
+/// team that has used least of late by its weight. Each job that a team already has in the order counts for it as if it had
+/// run, so that a team doesn't come with all of its jobs at once (start-time fair queueing). Within a team the order is
+/// that of [`ordered`].
+#[must_use]
+pub fn of_snapshot<'s>(snapshot: &'s Snapshot, rules: &Rules, now_ms: i64) -> Vec<&'s Queued> {
+    let queue = ordered(&snapshot.queued, rules, now_ms);
+    if !rules.quota.fair_share || snapshot.teams.is_empty() {
+        return queue;
+    }
+    let mut used: BTreeMap<Option<u16>, u64> = BTreeMap::new();
+    let mut tagged: Vec<(Reverse<i64>, u64, usize, &Queued)> = Vec::with_capacity(queue.len());
+    for (place, job) in queue.into_iter().enumerate() {
+        let standing = Standing::of(job, rules, now_ms);
+        if standing.is_urgent || standing.goes_by_age() {
+            tagged.push((Reverse(standing.level), 0, place, job));
+            continue;
+        }
+        let team = job.charge.team.and_then(|team| snapshot.teams.get(usize::from(team)));
+        let share = used.entry(job.charge.team).or_insert_with(|| team.map_or(0, |team| team.share_gpu_ms));
+        let tag = *share;
+        let work = job.expected_ms.unwrap_or(rules.unknown_ms).saturating_mul(job.all_gpus().into());
+        *share = share.saturating_add(work / u64::from(team.map_or(1, |team| team.weight.max(1))));
+        tagged.push((Reverse(standing.tier_level(job, rules)), tag, place, job));
+    }
+    tagged.sort_unstable_by_key(|(level, tag, place, _)| (*level, *tag, *place));
+    tagged.into_iter().map(|(.., job)| job).collect()
+}
+
+/// The waiting jobs in their order, whosever they are.
 #[must_use]
 pub fn ordered<'s>(queued: &'s [Queued], rules: &Rules, now_ms: i64) -> Vec<&'s Queued> {
     let key = |job: &Queued| Key::of(job, rules, now_ms);

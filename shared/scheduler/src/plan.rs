@@ -20,6 +20,9 @@ pub struct Plan {
     pub waiting: Vec<Waiting>,
     /// Urgent jobs that this pool can't get capacity for and another may; they are among the waiting.
     pub moves: Vec<JobId>,
+    /// Jobs whose teams have used up their GPU-hours, and that the policy then gives to the tier of preemptible jobs; they
+    /// are among the waiting.
+    pub demotions: Vec<JobId>,
 }
 
 /// A job to start.
@@ -29,6 +32,8 @@ pub struct Start {
     pub job: JobId,
     /// Which of the waiting children of an array, counted from 0 in the order of their indices; `None` for the whole job.
     pub child: Option<u32>,
+    /// Whether it goes on beyond its team's quota, until somebody within his own wants the GPUs.
+    pub is_borrowed: bool,
     /// Where. Where Batch chooses ([`crate::snapshot::Landing::Anywhere`]) it is one place of many.
     pub holds: Vec<Hold>,
 }

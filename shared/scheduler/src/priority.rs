@@ -53,6 +53,11 @@ impl Standing {
 }
 
 impl Standing {
+    /// What the tier of a job that is neither urgent nor goes by age stands at, whatever its number, in units of [`POINT`].
+    pub(crate) fn tier_level(&self, job: &Queued, rules: &Rules) -> i64 {
+        points(tier_of(job, self.number, rules).and_then(|tier| tier.at_least).unwrap_or(0))
+    }
+
     /// Whether its wait alone says when its turn comes: it goes by submission, and needn't leave the headroom free.
     #[must_use]
     pub const fn goes_by_age(&self) -> bool {

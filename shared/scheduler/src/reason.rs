@@ -3,6 +3,7 @@
 use std::fmt;
 
 use osprey_model::id::JobId;
+use osprey_policy::share::{Amount, Limit};
 use serde::{Deserialize, Serialize};
 
 /// Why a job doesn't start now. Times are milliseconds since 1970. In JSON the code is the member `code`, and the
@@ -79,6 +80,30 @@ pub enum WaitReason {
         /// GPUs kept for urgent jobs.
         kept: u32,
     },
+    /// It would fit, and leave fewer GPUs free than are reserved for other jobs.
+    Reserved {
+        /// GPUs it needs.
+        gpus: u32,
+        /// GPUs free.
+        free: u32,
+        /// GPUs kept for those others now.
+        kept: u32,
+        /// GPUs of the pool that are reserved for nobody else.
+        open: u32,
+    },
+    /// Its team, or its user, has what its quota gives. It holds up nobody.
+    OverQuota {
+        /// Which limit.
+        limit: Limit,
+        /// What is used of it, promised to what runs, or taken by the same plan; GPUs, or GPU-milliseconds.
+        used: u64,
+        /// What the job asks for, in the same unit.
+        asked: u64,
+        /// The limit, in the same unit.
+        most: u64,
+        /// When it may start at the earliest; `None` when that can't be foreseen.
+        passes_ms: Option<i64>,
+    },
     /// The order is strict, and a job before it doesn't fit.
     BehindHead {
         /// The job that doesn't fit.
@@ -102,7 +127,7 @@ pub enum WaitReason {
 
 impl WaitReason {
     /// Every code, in the order of the reasons.
-    pub const CODES: [&str; 15] = [
+    pub const CODES: [&str; 17] = [
         "NotYet",
         "PoolPaused",
         "NoNodes",
@@ -115,6 +140,8 @@ impl WaitReason {
         "Scattered",
         "NoVcpus",
         "Headroom",
+        "Reserved",
+        "OverQuota",
         "BehindHead",
         "WouldDelay",
         "InFlight",
@@ -136,6 +163,8 @@ impl WaitReason {
             Self::Scattered { .. } => "Scattered",
             Self::NoVcpus { .. } => "NoVcpus",
             Self::Headroom { .. } => "Headroom",
+            Self::Reserved { .. } => "Reserved",
+            Self::OverQuota { .. } => "OverQuota",
             Self::BehindHead { .. } => "BehindHead",
             Self::WouldDelay { .. } => "WouldDelay",
             Self::InFlight { .. } => "InFlight",
@@ -145,6 +174,9 @@ impl WaitReason {
     /// Whether no start and no end of another job changes anything: whoever is behind it needn't wait for it.
     #[must_use]
     pub const fn holds_up_nobody(&self) -> bool {
+        if let Self::Reserved { gpus, open, .. } = self {
+            return *gpus > *open;
+        }
         matches!(
             self,
             Self::NotYet { .. }
@@ -153,6 +185,7 @@ impl WaitReason {
                 | Self::LargerThanPool { .. }
                 | Self::NoSuchNode { .. }
                 | Self::ForeignWork { .. }
+                | Self::OverQuota { .. }
                 | Self::AlreadyRuns
         )
     }
@@ -193,6 +226,14 @@ impl fmt::Display for WaitReason {
             Self::Headroom { gpus, free, kept } => {
                 write!(f, "it needs {}, {free} are free, and {kept} of them are kept for urgent jobs", Gpus(*gpus))
             }
+            Self::Reserved { gpus, free, kept, open } => {
+                write!(f, "it needs {}, {free} are free, and {kept} of them are reserved for other jobs", Gpus(*gpus))?;
+                if gpus > open { write!(f, ", which leave {open} at most; ask for fewer") } else { Ok(()) }
+            }
+            Self::OverQuota { limit, used, asked, most, passes_ms } => {
+                over_quota(f, *limit, [*used, *asked, *most])?;
+                passes_ms.map_or(Ok(()), |passes_ms| write!(f, "; it starts at {} at the earliest", Time(passes_ms)))
+            }
             Self::BehindHead { head } => write!(f, "job {head} is before it and doesn't fit yet"),
             Self::WouldDelay { head, reserved_at_ms, ends_at_ms: Some(ends_at_ms) } => write!(
                 f,
@@ -209,6 +250,28 @@ impl fmt::Display for WaitReason {
                 write!(f, "it fits unless {} where it would", Landings(*dispatches))
             }
         }
+    }
+}
+
+fn over_quota(f: &mut fmt::Formatter<'_>, limit: Limit, amounts: [u64; 3]) -> fmt::Result {
+    let is_too_large = amounts[1] > amounts[2];
+    let gpus = Gpus(u32::try_from(amounts[1]).unwrap_or(u32::MAX));
+    let [used, _, most] = amounts.map(|amount| Amount(limit, amount));
+    match limit {
+        Limit::TeamGpus if is_too_large => {
+            write!(f, "it needs {gpus}, and its team may hold {most} at once in its tier; ask for fewer")
+        }
+        Limit::TeamGpus => {
+            write!(f, "it needs {gpus}, and its team holds {used} of the {most} that it may at once in its tier")
+        }
+        Limit::UserGpus if is_too_large => {
+            write!(f, "it needs {gpus}, and a user may hold {most} at once of what is reserved; ask for fewer")
+        }
+        Limit::UserGpus => {
+            write!(f, "it needs {gpus}, and its user holds {used} of the {most} that one may of what is reserved")
+        }
+        Limit::GpuHoursDay => write!(f, "its team has used or promised {used} of its {most} GPU-hours of the day"),
+        Limit::GpuHoursWeek => write!(f, "its team has used or promised {used} of its {most} GPU-hours of seven days"),
     }
 }
 
@@ -272,6 +335,14 @@ mod tests {
             WaitReason::Scattered { gpus: 8, free: 9 },
             WaitReason::NoVcpus { vcpus: 32, free: 8 },
             WaitReason::Headroom { gpus: 8, free: 16, kept: 24 },
+            WaitReason::Reserved { gpus: 8, free: 9, kept: 2, open: 14 },
+            WaitReason::OverQuota {
+                limit: Limit::GpuHoursDay,
+                used: 180_000_000,
+                asked: 3_600_000,
+                most: 180_000_000,
+                passes_ms: Some(86_400_000),
+            },
             WaitReason::BehindHead { head },
             WaitReason::WouldDelay { head, reserved_at_ms: 60_000, ends_at_ms: Some(i64::MAX) },
             WaitReason::InFlight { dispatches: 1 },
@@ -299,10 +370,44 @@ mod tests {
                 "it needs 8 GPUs together; 9 are free, spread over nodes".to_owned(),
                 "it needs 32 vCPUs; where its GPUs are free, 8 are".to_owned(),
                 "it needs 8 GPUs, 16 are free, and 24 of them are kept for urgent jobs".to_owned(),
+                "it needs 8 GPUs, 9 are free, and 2 of them are reserved for other jobs".to_owned(),
+                "its team has used or promised 50.0 of its 50.0 GPU-hours of the day; it starts at 1970-01-02T00:00:00Z \
+                 at the earliest"
+                    .to_owned(),
                 format!("job {SEVEN} is before it and doesn't fit yet"),
                 format!("it would end at no known time, and job {SEVEN} is to start at 1970-01-01T00:01:00Z"),
                 "it fits unless 1 job that has been dispatched lands where it would".to_owned(),
             ]
+        );
+    }
+
+    #[test]
+    fn each_limit_of_a_quota_is_told_in_its_unit() {
+        let told =
+            |limit, used, asked, most| WaitReason::OverQuota { limit, used, asked, most, passes_ms: None }.to_string();
+        assert_eq!(
+            told(Limit::TeamGpus, 60, 8, 64),
+            "it needs 8 GPUs, and its team holds 60 of the 64 that it may at once in its tier"
+        );
+        assert_eq!(
+            told(Limit::TeamGpus, 0, 72, 64),
+            "it needs 72 GPUs, and its team may hold 64 at once in its tier; ask for fewer"
+        );
+        assert_eq!(
+            told(Limit::UserGpus, 6, 1, 6),
+            "it needs 1 GPU, and its user holds 6 of the 6 that one may of what is reserved"
+        );
+        assert_eq!(
+            told(Limit::UserGpus, 0, 8, 6),
+            "it needs 8 GPUs, and a user may hold 6 at once of what is reserved; ask for fewer"
+        );
+        assert_eq!(
+            told(Limit::GpuHoursWeek, 900_180_000, 1, 900_000_000),
+            "its team has used or promised 250.1 of its 250.0 GPU-hours of seven days"
+        );
+        let too_large = WaitReason::Reserved { gpus: 16, free: 16, kept: 2, open: 14 };
+        assert!(
+            too_large.holds_up_nobody() && too_large.to_string().ends_with("which leave 14 at most; ask for fewer")
         );
     }
 

@@ -4,7 +4,9 @@ use osprey_model::id::{PoolName, TierName};
 use osprey_policy::Policy;
 use osprey_policy::rules::{EstimateRules, OrderRules, Tier};
 
-pub use osprey_policy::rules::{Aging, Headroom, NEAR_DONE_PERCENT_MAX, PreemptionRules, TierOrder, Victims};
+pub use osprey_policy::rules::{
+    Aging, Headroom, NEAR_DONE_PERCENT_MAX, Over, PreemptionRules, QuotaRules, Reserve, TierOrder, Victims, WasteRules,
+};
 
 /// What a decision follows.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,6 +28,8 @@ pub struct Rules {
     ///
     /// With the number alone as weight, work of number 0 would come after everything else, however short it is.
     pub weight_base: u32,
+    /// What teams may use, and what is reserved for whom.
+    pub quota: QuotaRules,
     /// When running jobs are evicted for one that waits. Only [`Strategy::Osprey`] evicts.
     pub preemption: PreemptionRules,
 }
@@ -45,6 +49,8 @@ pub struct TierRules {
     pub may_preempt: Vec<u16>,
     /// Tiers whose jobs it may evict besides, when those of the others can't make room.
     pub may_preempt_when_full: Vec<u16>,
+    /// Most GPUs of one team at once, of a team whose quota doesn't say it.
+    pub team_gpus_max: Option<u32>,
     /// How long a job of this tier runs before it may be evicted, in milliseconds.
     pub minimum_run_ms: u64,
     /// Most evictions of one job of this tier.
@@ -66,6 +72,7 @@ impl Default for Rules {
             unknown_ms: EstimateRules::default().unknown_ms,
             starving_after_ms: None,
             weight_base: OrderRules::default().weight_base,
+            quota: QuotaRules::default(),
             preemption: PreemptionRules::default(),
         }
     }
@@ -84,6 +91,7 @@ impl Rules {
             unknown_ms: policy.estimates().unknown_ms,
             starving_after_ms: order.starving_after_ms,
             weight_base: order.weight_base,
+            quota: policy.quota().clone(),
             preemption: policy.preemption().clone(),
         }
     }
@@ -116,6 +124,7 @@ impl TierRules {
             aging: tier.aging,
             may_preempt: places(&tier.may_preempt),
             may_preempt_when_full: places(&tier.may_preempt_when_full),
+            team_gpus_max: tier.team_gpus_max,
             minimum_run_ms: ms(tier.minimum_run_seconds),
             evictions_per_job: tier.evictions_per_job,
             evictions_per_window: tier.evictions_per_window,

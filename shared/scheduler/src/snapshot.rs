@@ -4,6 +4,7 @@
 //! `Queued { priority: 950, ..Queued::new(job, Shape::gpus(8)) }`.
 
 use osprey_model::id::JobId;
+pub use osprey_policy::share::{Budget, TeamUse};
 
 /// A pool at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -20,6 +21,20 @@ pub struct Snapshot {
     pub landing: Landing,
     /// Evictions within the longest window of the rules, in any order.
     pub evicted: Vec<Evicted>,
+    /// What the teams of its jobs use, of every pool; their place in the list is what jobs name them by. None where nothing
+    /// asks for it.
+    pub teams: Vec<TeamUse>,
+}
+
+/// Whose use a job counts as.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Charge {
+    /// Its team: an index into [`Snapshot::teams`]. A job without one has no quota.
+    pub team: Option<u16>,
+    /// The reserve that it may take from: an index into the reserves of [`crate::Rules::quota`].
+    pub reserve: Option<u16>,
+    /// Its user, by any number that tells users apart.
+    pub user: Option<u32>,
 }
 
 /// An eviction that has been.
@@ -183,8 +198,18 @@ pub struct Running {
     pub saved_ms: Option<i64>,
     /// How often it says that it saves, in milliseconds of its run; 0 for one that saves all the time.
     pub saves_every_ms: Option<u64>,
+    /// Whose use it counts as.
+    pub charge: Charge,
+    /// Whether it goes on beyond its team's quota while nobody within his own wants the GPUs: whoever is may take them back
+    /// ([`crate::quota::may_take_back`]).
+    pub is_borrowed: bool,
     /// The job that it is being evicted for. While that one is dispatched, what both hold is that one's.
     pub leaves_for: Option<JobId>,
+}
+
+impl Charge {
+    /// Nobody's.
+    pub const NOBODY: Self = Self { team: None, reserve: None, user: None };
 }
 
 impl Running {
@@ -205,6 +230,8 @@ impl Running {
             evictions: 0,
             saved_ms: None,
             saves_every_ms: None,
+            charge: Charge::NOBODY,
+            is_borrowed: false,
             leaves_for: None,
         }
     }
@@ -238,6 +265,8 @@ pub struct Queued {
     pub critical_path_ms: u64,
     /// Whether it may go to another pool.
     pub has_other_pools: bool,
+    /// Whose use it counts as.
+    pub charge: Charge,
 }
 
 impl Queued {
@@ -257,6 +286,7 @@ impl Queued {
             expected_ms: None,
             critical_path_ms: 0,
             has_other_pools: false,
+            charge: Charge::NOBODY,
         }
     }
 

@@ -61,9 +61,10 @@ fn must_be_new(_: &Item, expect: Expect) -> bool {
 
 fn doubled(write: &Write) -> Write {
     match write {
-        Write::Add { key, amounts, expires_at } => Write::Add {
+        Write::Add { key, amounts, at_most, expires_at } => Write::Add {
             key: key.clone(),
             amounts: amounts.iter().map(|(name, amount)| (name.clone(), amount * 2)).collect(),
+            at_most: at_most.clone(),
             expires_at: *expires_at,
         },
         other => other.clone(),

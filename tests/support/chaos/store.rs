@@ -137,11 +137,21 @@ impl Store {
                 Expect::Absent => there.is_none(),
                 Expect::Version(version) => there == Some(version),
             };
-            if !holds {
+            if !holds || !self.is_within(write) {
                 return Err(StoreError::Conflict { index });
             }
         }
         Ok(())
+    }
+
+    /// Whether an addition leaves every number at what it may be at most.
+    fn is_within(&self, write: &Write) -> bool {
+        let Write::Add { key, amounts, at_most, .. } = write else { return true };
+        let body = self.get(key).map_or("{}", |item| item.body.as_str());
+        let there: BTreeMap<String, i64> = serde_json::from_str(body).unwrap_or_default();
+        at_most.iter().all(|(name, most)| {
+            there.get(name).copied().unwrap_or(0) + amounts.get(name).copied().unwrap_or(0) <= *most
+        })
     }
 
     /// Makes one write; the indexes show it at `shown_at`.
@@ -153,7 +163,7 @@ impl Store {
                 let gone = self.partitions.get_mut(&key.partition).and_then(|items| items.remove(&key.sort));
                 self.move_entries(key, gone.map(|item| item.indexes).unwrap_or_default(), Vec::new(), shown_at);
             }
-            Write::Add { key, amounts, expires_at } => {
+            Write::Add { key, amounts, expires_at, .. } => {
                 let mut item = self.get(key).cloned().unwrap_or_else(|| Item::new(key.clone(), "{}"));
                 item.body = sum(&item.body, amounts);
                 item.expires_at = *expires_at;

@@ -234,7 +234,9 @@ fn in_transaction(table: &str, write: &Write, by: &Mark) -> Result<TransactWrite
                 .set_expression_attribute_values(expected);
             whole.condition_check(check.build().map_err(incomplete)?)
         }
-        Write::Add { key, amounts, expires_at } => whole.update(add(table, key, amounts, *expires_at)?),
+        Write::Add { key, amounts, at_most, expires_at } => {
+            whole.update(add(table, key, amounts, at_most, *expires_at)?)
+        }
     }
     .build())
 }
@@ -251,24 +253,32 @@ fn replace_in_transaction(table: &str, item: &Item, by: &Mark) -> Result<Update,
         .map_err(incomplete)
 }
 
-/// An addition. It demands that the item is a counter, or isn't there.
+/// An addition. It demands that the item is a counter, or isn't there, and that no number becomes more than it may be.
 fn add(
     table: &str,
     key: &Key,
     amounts: &BTreeMap<String, i64>,
+    at_most: &BTreeMap<String, i64>,
     expires_at: Option<Timestamp>,
 ) -> Result<Update, StoreError> {
     let mut adds = vec!["v :one".to_owned()];
+    let mut condition = "attribute_not_exists(body)".to_owned();
     let mut update = Update::builder()
         .table_name(table)
         .set_key(Some(item::key(key)))
-        .expression_attribute_values(":one", number(1))
-        .condition_expression("attribute_not_exists(body)");
+        .expression_attribute_values(":one", number(1));
     for (place, (name, amount)) in amounts.iter().enumerate() {
         adds.push(format!("#n{place} :n{place}"));
         update = update
             .expression_attribute_names(format!("#n{place}"), format!("{COUNTER}{name}"))
             .expression_attribute_values(format!(":n{place}"), number(*amount));
+        if let Some(most) = at_most.get(name) {
+            let room = most.saturating_sub(*amount);
+            // A number that isn't there is 0, which is too much already where there is no room.
+            let absent = if room >= 0 { format!("attribute_not_exists(#n{place}) OR ") } else { String::new() };
+            condition.push_str(&format!(" AND ({absent}#n{place} <= :m{place})"));
+            update = update.expression_attribute_values(format!(":m{place}"), number(room));
+        }
     }
     let mut expression = format!("ADD {}", adds.join(", "));
     if let Some(at) = expires_at {
@@ -277,7 +287,7 @@ fn add(
             .expression_attribute_names("#ttl", "ttl")
             .expression_attribute_values(":ttl", AttributeValue::N(at.as_second().to_string()));
     }
-    update.update_expression(expression).build().map_err(incomplete)
+    update.condition_expression(condition).update_expression(expression).build().map_err(incomplete)
 }
 
 /// INVARIANT: every part names its table, key and expression, which is all that the SDK demands.
@@ -289,7 +299,7 @@ fn incomplete(error: impl std::fmt::Display) -> StoreError {
 fn reasons(reasons: &[CancellationReason], writes: &[Write]) -> Tried {
     let blamed = |index: usize, code: &str, message: &str| match code {
         "ConditionalCheckFailed" => Some(Tried::Done(Err(match writes.get(index) {
-            Some(Write::Add { .. }) => {
+            Some(Write::Add { at_most, .. }) if at_most.is_empty() => {
                 limits::refused("the item that should be added to is no object of whole numbers")
             }
             _ => StoreError::Conflict { index },

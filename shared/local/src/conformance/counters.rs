@@ -11,11 +11,18 @@ pub(super) async fn run<S: Store>(bench: &Bench<'_, S>) {
     sums(bench).await;
     expiry(bench).await;
     in_transactions(bench).await;
+    caps(bench).await;
 }
 
 fn add(key: &Key, amounts: &[(&str, i64)], expires_at: Option<Timestamp>) -> Write {
     let amounts: BTreeMap<_, _> = amounts.iter().map(|(name, amount)| ((*name).to_owned(), *amount)).collect();
-    Write::Add { key: key.clone(), amounts, expires_at }
+    Write::Add { key: key.clone(), amounts, at_most: BTreeMap::new(), expires_at }
+}
+
+/// An addition to `x` that leaves it at `most` at most.
+fn capped(key: &Key, amount: i64, most: i64) -> Write {
+    let of = |number| BTreeMap::from([("x".to_owned(), number)]);
+    Write::Add { key: key.clone(), amounts: of(amount), at_most: of(most), expires_at: None }
 }
 
 /// The counters of an item.
@@ -61,4 +68,24 @@ async fn in_transactions<S: Store>(bench: &Bench<'_, S>) {
     let guarded = [add(&key, &[("x", 1)], None), check(&item.key, Expect::Version(1))];
     bench.must_write(&guarded, "a check guards it").await;
     must_count(bench, &key, 2, &[("x", 2)], "and it is made").await;
+}
+
+async fn caps<S: Store>(bench: &Bench<'_, S>) {
+    let key = bench.key("counter-caps", "a");
+    let over = StoreError::Conflict { index: 0 };
+    bench.must_fail(&[capped(&key, 9, 8)], over.clone(), "more than a number may be isn't added to nothing").await;
+    bench.must_write(&[capped(&key, 8, 8)], "as much as it may be is").await;
+    bench.must_fail(&[capped(&key, 1, 8)], over.clone(), "and then nothing more").await;
+    must_count(bench, &key, 1, &[("x", 8)], "so a cap holds").await;
+    bench.must_write(&[add(&key, &[("x", 4)], None)], "an addition that names no cap has none").await;
+    bench.must_fail(&[capped(&key, 0, 8)], over, "what is over its cap takes nothing, not even 0").await;
+    bench.must_write(&[add(&key, &[("x", -5)], None)], "what is given back").await;
+    bench.must_write(&[capped(&key, 1, 8)], "may be taken again").await;
+    must_count(bench, &key, 4, &[("x", 8)], "up to the cap").await;
+    let item = bench.item("counter-caps", "b", "1");
+    let both = [put(&item, Expect::Absent), capped(&key, 1, 8)];
+    bench
+        .must_fail(&both, StoreError::Conflict { index: 1 }, "the write to blame is named, and the others aren't made")
+        .await;
+    bench.must_write(&[put(&item, Expect::Absent)], "so they can be").await;
 }

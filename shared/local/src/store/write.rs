@@ -23,7 +23,7 @@ pub(super) fn all(transaction: &Transaction<'_>, writes: &[Write], now: Option<i
     let mut found = Vec::with_capacity(writes.len());
     for (index, write) in writes.iter().enumerate() {
         let there = find(transaction, key(write))?;
-        if !holds(expectation(write), there.as_ref()) {
+        if !holds(expectation(write), there.as_ref()) || !is_within(transaction, write)? {
             return Err(Fault::Refused(StoreError::Conflict { index }));
         }
         found.push(there);
@@ -54,6 +54,17 @@ fn holds(expect: Expect, there: Option<&Found>) -> bool {
     }
 }
 
+/// Whether an addition leaves every number at what it may be at most.
+fn is_within(transaction: &Transaction<'_>, write: &Write) -> Outcome<bool> {
+    let Write::Add { key, amounts, at_most, .. } = write else { return Ok(true) };
+    if at_most.is_empty() {
+        return Ok(true);
+    }
+    let body = read::item(transaction, key)?.map_or_else(|| "{}".to_owned(), |item| item.body);
+    let sums = sums(&body, amounts).map_err(Fault::Refused)?;
+    Ok(at_most.iter().all(|(name, most)| sums.get(name).is_none_or(|sum| sum <= most)))
+}
+
 /// One change in a transaction.
 struct Change<'a> {
     transaction: &'a Transaction<'a>,
@@ -66,7 +77,7 @@ impl Change<'_> {
             Write::Put { item, .. } => self.put(item, there),
             Write::Delete { key, .. } => there.map_or(Ok(()), |found| self.delete(key, &found)),
             Write::Check { .. } => Ok(()),
-            Write::Add { key, amounts, expires_at } => self.add(key, amounts, *expires_at, there),
+            Write::Add { key, amounts, expires_at, .. } => self.add(key, amounts, *expires_at, there),
         }
     }
 
@@ -142,6 +153,11 @@ const CLOSE_ENTRY: &str = "UPDATE entries SET until = ?6
 
 /// The body of a counter item after an addition.
 fn sum(body: &str, amounts: &BTreeMap<String, i64>) -> Result<String, StoreError> {
+    serde_json::to_string(&sums(body, amounts)?).map_err(|error| refused(error.to_string()))
+}
+
+/// The numbers of a counter item after an addition.
+fn sums(body: &str, amounts: &BTreeMap<String, i64>) -> Result<BTreeMap<String, i64>, StoreError> {
     let mut counters: BTreeMap<String, i64> = serde_json::from_str(body)
         .map_err(|_| refused("the item that should be added to is no object of whole numbers"))?;
     for (name, amount) in amounts {
@@ -149,7 +165,7 @@ fn sum(body: &str, amounts: &BTreeMap<String, i64>) -> Result<String, StoreError
         *counter =
             counter.checked_add(*amount).ok_or_else(|| refused(format!("the counter `{name}` would overflow")))?;
     }
-    serde_json::to_string(&counters).map_err(|error| refused(error.to_string()))
+    Ok(counters)
 }
 
 /// Drops at most `limit` items that expired by the second `now`.

@@ -66,7 +66,7 @@ fn count(store: &LocalStore, times: u32) {
             let n: u32 = there.map_or(0, |item| item.body.parse().unwrap());
             let item = Item::new(key.clone(), (n + 1).to_string());
             let amounts = BTreeMap::from([("n".to_owned(), 1)]);
-            let add = Write::Add { key: Key::new("p", "sum"), amounts, expires_at: None };
+            let add = Write::Add { key: Key::new("p", "sum"), amounts, at_most: BTreeMap::new(), expires_at: None };
             match store.write(&[Write::Put { item, expect }, add]) {
                 Ok(()) => break,
                 Err(StoreError::Conflict { index: 0 }) => {}

@@ -13,7 +13,12 @@ fn put(item: Item) -> Write {
 }
 
 fn add(key: &Key, name: &str, amount: i64) -> Write {
-    Write::Add { key: key.clone(), amounts: BTreeMap::from([(name.to_owned(), amount)]), expires_at: None }
+    Write::Add {
+        key: key.clone(),
+        amounts: BTreeMap::from([(name.to_owned(), amount)]),
+        at_most: BTreeMap::new(),
+        expires_at: None,
+    }
 }
 
 fn due(sort: &str, at: &str) -> Item {

@@ -35,7 +35,7 @@ fn writes() -> impl Strategy<Value = Write> {
     let amounts = btree_map(prop::sample::select(vec!["n", "m"]), -3..9i64, 1..3);
     let add = (keys(), amounts).prop_map(|(key, amounts)| {
         let amounts = amounts.into_iter().map(|(name, amount)| (name.to_owned(), amount)).collect();
-        Write::Add { key, amounts, expires_at: None }
+        Write::Add { key, amounts, at_most: BTreeMap::new(), expires_at: None }
     });
     prop_oneof![
         5 => put,

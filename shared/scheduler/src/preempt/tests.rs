@@ -98,7 +98,7 @@ fn an_urgent_job_takes_the_place_of_one_that_would_make_it_wait_too_long() {
         kept_ms: 58 * 60_000,
     };
     let eviction = Eviction {
-        start: Start { job: id(9), child: None, holds: vec![Hold::gpus(0, 8)] },
+        start: Start { job: id(9), child: None, is_borrowed: false, holds: vec![Hold::gpus(0, 8)] },
         victims: vec![receipt],
         predicted_wait_ms: 3_600_000,
         threshold_ms: 400_000,

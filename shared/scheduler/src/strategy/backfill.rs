@@ -11,9 +11,14 @@ use crate::snapshot::Queued;
 /// does, unless something is reserved already.
 pub(crate) fn walk(cycle: &mut Cycle<'_>, queue: &[&Queued]) {
     let mut eligible = Eligible::new(cycle.snapshot, cycle.now_ms);
+    let mut borrowers = Vec::new();
     for job in queue {
         if let Some(reason) = eligible.refuses(job) {
             cycle.wait(job, reason);
+            continue;
+        }
+        if cycle.borrows(job) {
+            borrowers.push(*job);
             continue;
         }
         let standing = Standing::of(job, cycle.rules, cycle.now_ms);
@@ -27,6 +32,17 @@ pub(crate) fn walk(cycle: &mut Cycle<'_>, queue: &[&Queued]) {
             let reason = blocked(cycle, job, standing, reason);
             cycle.wait(job, reason);
         }
+    }
+    borrowers.into_iter().for_each(|job| borrow(cycle, job));
+}
+
+/// Starts a job of a team that is over its quota if nobody else wants the GPUs. Nothing is kept for it, and nobody goes
+/// for it.
+fn borrow(cycle: &mut Cycle<'_>, job: &Queued) {
+    let standing = Standing::of(job, cycle.rules, cycle.now_ms);
+    let headroom = cycle.headroom(job, standing);
+    if let Err(reason) = super::start_all(cycle, job, headroom) {
+        cycle.wait(job, reason);
     }
 }
 

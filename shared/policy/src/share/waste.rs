@@ -4,10 +4,11 @@
 //! long its jobs wait, is shown apart and never counts against it. Above a share of waste its quota shrinks by what is
 //! above it, never below a floor; what is old counts less and less, and every clean run dilutes the rest.
 
-use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+
+use crate::rules::WasteRules;
 
 /// What became of GPU-time, in GPU-milliseconds. `queue` is the time that was waited, times the GPUs that were waited for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,35 +25,15 @@ pub struct GpuTime {
     pub queue: u64,
 }
 
-/// An attempt that has ended.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// What became of the time of attempts that ended at one time, or on one day.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
-    /// Whose it was.
-    pub team: String,
-    /// When it ended, milliseconds since 1970.
+    /// When they ended, milliseconds since 1970.
     pub ended_ms: i64,
-    /// What became of its time.
+    /// What became of their time.
     pub time: GpuTime,
-    /// Whether it went on after a crash.
-    pub is_restart: bool,
-}
-
-/// When waste costs quota.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WasteRules {
-    /// The share of waste that is let pass, in percent.
-    pub above_percent: u32,
-    /// What is always left of the quota, in percent.
-    pub floor_percent: u32,
-    /// After so long an attempt counts half, in milliseconds.
-    pub half_life_ms: u64,
-}
-
-impl Default for WasteRules {
-    /// 15 %, half of the quota, a week.
-    fn default() -> Self {
-        Self { above_percent: 15, floor_percent: 50, half_life_ms: 604_800_000 }
-    }
+    /// How many of them went on after a crash.
+    pub restarts: u32,
 }
 
 /// What a team is told.
@@ -68,20 +49,17 @@ pub struct Receipt {
     pub quota_permille: u32,
 }
 
-/// The receipts of all teams at a time. The order of the entries means nothing: an account equals its replay.
+/// The receipt of a team at a time. The order of the entries means nothing: an account equals its replay.
 #[must_use]
-pub fn receipts(entries: &[Entry], rules: &WasteRules, now_ms: i64) -> BTreeMap<String, Receipt> {
-    let mut teams: BTreeMap<String, Receipt> = BTreeMap::new();
+pub fn receipt(entries: &[Entry], rules: &WasteRules, now_ms: i64) -> Receipt {
+    let mut receipt = Receipt::default();
     for entry in entries {
-        let receipt = teams.entry(entry.team.clone()).or_default();
         receipt.time = receipt.time.plus(entry.time.aged(now_ms.saturating_sub(entry.ended_ms), rules.half_life_ms));
-        receipt.restarts = receipt.restarts.saturating_add(u32::from(entry.is_restart));
+        receipt.restarts = receipt.restarts.saturating_add(entry.restarts);
     }
-    for receipt in teams.values_mut() {
-        receipt.waste_permille = receipt.time.waste_permille();
-        receipt.quota_permille = quota_permille(receipt.waste_permille, rules);
-    }
-    teams
+    receipt.waste_permille = receipt.time.waste_permille();
+    receipt.quota_permille = quota_permille(receipt.waste_permille, rules);
+    receipt
 }
 
 /// What is left of a quota: all of it up to the share that is let pass, then as much less as the share is above it.
@@ -120,18 +98,9 @@ impl GpuTime {
         }
     }
 
-    /// The same as it counts after so long: halved for each half-life, and in between along a straight line, so that
-    /// whole numbers do.
+    /// The same as it counts after so long.
     fn aged(self, age_ms: i64, half_life_ms: u64) -> Self {
-        let age_ms = u64::try_from(age_ms).unwrap_or(0);
-        let (Some(halves), Some(rest_ms)) = (age_ms.checked_div(half_life_ms), age_ms.checked_rem(half_life_ms)) else {
-            return self;
-        };
-        let part = |time: u64| {
-            let halved = u32::try_from(halves).ok().and_then(|halves| time.checked_shr(halves)).unwrap_or(0);
-            let less = u128::from(halved) * u128::from(rest_ms) / (2 * u128::from(half_life_ms));
-            halved - u64::try_from(less).unwrap_or(halved)
-        };
+        let part = |time: u64| aged(time, age_ms, half_life_ms);
         Self {
             useful: part(self.useful),
             crash: part(self.crash),
@@ -140,6 +109,18 @@ impl GpuTime {
             queue: part(self.queue),
         }
     }
+}
+
+/// An amount as it counts after so long: halved for each half-life, and in between along a straight line, so that whole
+/// numbers do.
+pub(crate) fn aged(amount: u64, age_ms: i64, half_life_ms: u64) -> u64 {
+    let age_ms = u64::try_from(age_ms).unwrap_or(0);
+    let (Some(halves), Some(rest_ms)) = (age_ms.checked_div(half_life_ms), age_ms.checked_rem(half_life_ms)) else {
+        return amount;
+    };
+    let halved = u32::try_from(halves).ok().and_then(|halves| amount.checked_shr(halves)).unwrap_or(0);
+    let less = u128::from(halved) * u128::from(rest_ms) / (2 * u128::from(half_life_ms));
+    halved - u64::try_from(less).unwrap_or(halved)
 }
 
 impl fmt::Display for Receipt {
@@ -161,7 +142,8 @@ impl fmt::Display for Receipt {
     }
 }
 
-struct Hours(u64);
+/// GPU-milliseconds as GPU-hours, to a tenth.
+pub(crate) struct Hours(pub u64);
 
 impl fmt::Display for Hours {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -188,23 +170,28 @@ mod tests {
     const HOUR: u64 = 3_600_000;
     const WEEK: i64 = 604_800_000;
 
-    fn entry(team: &str, ended_ms: i64, time: GpuTime, is_restart: bool) -> Entry {
-        Entry { team: team.to_owned(), ended_ms, time, is_restart }
+    fn entry(ended_ms: i64, time: GpuTime, restarts: u32) -> Entry {
+        Entry { ended_ms, time, restarts }
+    }
+
+    fn clean(hours: u64) -> Entry {
+        entry(0, GpuTime { useful: hours * HOUR, ..GpuTime::default() }, 0)
     }
 
     /// Team X has used 49 GPU-hours, 13 of them for restarts after crashes; team Y 38 without one.
-    fn x_and_y() -> Vec<Entry> {
+    fn x() -> Vec<Entry> {
         let crashed = GpuTime { crash: HOUR, ..GpuTime::default() };
-        let restarts = (0..13).map(|_| entry("x", 0, crashed, true));
-        let clean = |team, hours| entry(team, 0, GpuTime { useful: hours * HOUR, ..GpuTime::default() }, false);
-        restarts.chain([clean("x", 36), clean("y", 38)]).collect()
+        (0..13).map(|_| entry(0, crashed, 1)).chain([clean(36)]).collect()
+    }
+
+    fn told(entries: &[Entry], now_ms: i64) -> Receipt {
+        receipt(entries, &WasteRules::default(), now_ms)
     }
 
     /// C29, C30, C25: 49 GPU-hours with 13 restarts leave less of a quota of 50 than 38 clean ones.
     #[test]
     fn a_team_that_restarts_a_lot_has_a_smaller_quota_than_one_that_runs_clean() {
-        let receipts = receipts(&x_and_y(), &WasteRules::default(), 0);
-        let (x, y) = (receipts["x"], receipts["y"]);
+        let (x, y) = (told(&x(), 0), told(&[clean(38)], 0));
         assert_eq!((x.restarts, x.waste_permille, x.quota_permille), (13, 265, 885));
         assert_eq!((y.restarts, y.waste_permille, y.quota_permille), (0, 0, 1_000));
         assert_eq!((x.effective(50 * HOUR), y.effective(50 * HOUR)), (44 * HOUR + HOUR / 4, 50 * HOUR));
@@ -218,10 +205,8 @@ mod tests {
     /// E11
     #[test]
     fn evictions_and_waiting_never_count_against_a_team() {
-        let mut entries = x_and_y();
         let others = GpuTime { eviction: 500 * HOUR, queue: 9_000 * HOUR, ..GpuTime::default() };
-        entries.push(entry("y", 0, others, false));
-        let y = receipts(&entries, &WasteRules::default(), 0)["y"];
+        let y = told(&[clean(38), entry(0, others, 0)], 0);
         assert_eq!((y.waste_permille, y.quota_permille, y.time.eviction), (0, 1_000, 500 * HOUR));
     }
 
@@ -235,17 +220,15 @@ mod tests {
 
     #[test]
     fn old_waste_counts_less_and_clean_runs_dilute_it() {
-        let rules = WasteRules::default();
-        let mut entries = x_and_y();
-        let at = |entries: &[Entry], now_ms| receipts(entries, &rules, now_ms)["x"];
-        let later = at(&entries, WEEK);
+        let mut entries = x();
+        let later = told(&entries, WEEK);
         assert_eq!((later.time.crash, later.time.useful), (13 * HOUR / 2, 18 * HOUR));
         let clean = GpuTime { useful: 36 * HOUR, ..GpuTime::default() };
-        entries.push(entry("x", WEEK, clean, false));
-        assert_eq!(at(&entries, WEEK).quota_permille, 1_000);
-        assert_eq!(at(&entries, i64::MAX).time, GpuTime::default());
+        entries.push(entry(WEEK, clean, 0));
+        assert_eq!(told(&entries, WEEK).quota_permille, 1_000);
+        assert_eq!(told(&entries, i64::MAX).time, GpuTime::default());
         // An entry from the future, by a clock that went back, counts whole.
-        assert_eq!(at(&x_and_y(), -5).time.crash, 13 * HOUR);
+        assert_eq!(told(&x(), -5).time.crash, 13 * HOUR);
     }
 
     proptest! {
@@ -256,18 +239,16 @@ mod tests {
         ) {
             let entries: Vec<Entry> = times
                 .into_iter()
-                .map(|(useful, crash, idle, at)| {
-                    entry("x", at, GpuTime { useful, crash, idle, ..GpuTime::default() }, false)
-                })
+                .map(|(useful, crash, idle, at)| entry(at, GpuTime { useful, crash, idle, ..GpuTime::default() }, 0))
                 .collect();
             let mut turned = entries.clone();
             let middle = turn % turned.len();
             turned.rotate_left(middle);
-            let found = receipts(&entries, &WasteRules::default(), 4 * WEEK);
-            prop_assert_eq!(&found, &receipts(&turned, &WasteRules::default(), 4 * WEEK));
-            prop_assert!((500..=1_000).contains(&found["x"].quota_permille));
+            let found = told(&entries, 4 * WEEK);
+            prop_assert_eq!(&found, &told(&turned, 4 * WEEK));
+            prop_assert!((500..=1_000).contains(&found.quota_permille));
             // What is accounted is never more than what was there.
-            prop_assert!(found["x"].time.useful <= entries.iter().map(|entry| entry.time.useful).sum());
+            prop_assert!(found.time.useful <= entries.iter().map(|entry| entry.time.useful).sum());
         }
     }
 }
