@@ -58,8 +58,8 @@ fn without_session<'c>(codes: &[&'c str], session: &str) -> Vec<&'c str> {
 #[test]
 fn every_reason_of_a_waiting_job_is_the_one_of_a_golden_session() -> Checked {
     let waits = read("shared/scheduler/src/reason.rs")?;
-    let session = read("tests/golden/waiting.session")?;
-    assert_eq!(without_session(&wait_codes(&waits), &session), Vec::<&str>::new());
+    let sessions = [read("tests/golden/waiting.session")?, read("tests/golden/quotas.session")?].concat();
+    assert_eq!(without_session(&wait_codes(&waits), &sessions), Vec::<&str>::new());
     assert_eq!(without_session(&["NoRoom", "Else"], "  reason    it needs 8 GPUs (NoRoom)\n"), ["Else"]);
     Ok(())
 }

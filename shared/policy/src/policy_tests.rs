@@ -115,7 +115,7 @@ fn mistakes_one_by_one() {
         ("[quota.team.search]\ngpu_hours = 5".to_owned(), "3:1: quota.team.search.gpu_hours: unknown key `gpu_hours` (UnknownKey)\n    help: known here: `gpu_hours_day`, `gpu_hours_week`, `gpus` and `weight`\n".to_owned()),
         ("[[quota.reserve]]\nname = \"r\"\nshare = 0.2".to_owned(), "2:1: quota.reserve[0].workload: `workload` is missing (MissingKey)\n    help: say whom it is for: a workload such as `\"interactive\"`, or a tier\n".to_owned()),
         ("[[quota.reserve]]\nname = \"r\"\ntier = \"al\"\nshare = 0.2".to_owned(), "4:8: quota.reserve[0].tier: unknown tier `al` (UnknownTier)\n    help: the tiers are `all` and `low`\n".to_owned()),
-        ("[[quota.reserve]]\nname = \"r\"\nworkload = \"a\"\nshare = 0.6\n[[quota.reserve]]\nname = \"s\"\nworkload = \"b\"\nshare = 0.6".to_owned(), "2:3: quota.reserve: the reserves are 120 % of a pool (OutOfRange)\n    help: let the shares be at most 1 together\n".to_owned()),
+        ("[[quota.reserve]]\nname = \"r\"\nworkload = \"a\"\nshare = 0.6\n[[quota.reserve]]\nname = \"s\"\nworkload = \"b\"\nshare = 0.6".to_owned(), "2:1: quota.reserve: the reserves are 120 % of a pool (OutOfRange)\n    help: let the shares be at most 1 together\n".to_owned()),
         ("[order]\ndive_above = 10000".to_owned(), "3:14: order.dive_above: `10000` is outside 0 to 9999 (OutOfRange)\n".to_owned()),
     ] {
         assert_eq!(only_mistake(&body), want, "{body}");
