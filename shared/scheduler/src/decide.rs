@@ -241,10 +241,15 @@ impl<'s> Cycle<'s> {
         {
             return Err(refusal.reason(least_end_ms, free));
         }
-        self.look(job, demand).map_err(|(end_ms, refusal)| {
+        let place = self.look(job, demand).map_err(|(end_ms, refusal)| {
             self.refused.insert(demand, (end_ms, refusal));
             refusal.reason(least_end_ms, free)
-        })
+        })?;
+        // Where Batch chooses the nodes nobody can keep one empty.
+        if self.in_flight.is_none() {
+            headroom::leaves_nodes(&self.room, place.holds(), headroom)?;
+        }
+        Ok(place)
     }
 
     /// The same without a memory; the refusal holds for everybody who wouldn't end before the time given.

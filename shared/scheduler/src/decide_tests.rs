@@ -195,6 +195,29 @@ fn headroom_is_left_by_everybody_but_urgent_jobs_and_what_has_waited_long_enough
     assert_eq!(starts(&decide(&snapshot(&[], &jobs[..3]), &rules, 1_000_000)), [id(2), id(3), id(4)]);
 }
 
+/// GPUs that are free here and there are of no use to an urgent job that needs a node.
+#[test]
+fn headroom_as_large_as_a_node_keeps_a_node_empty_for_urgent_jobs() {
+    let rules = Rules { dive_above: 800, headroom: Headroom::Gpus(8), ..Rules::default() };
+    let busy: Vec<(u128, u32, u32, i64)> = (0..11_u32).map(|node| (u128::from(node) + 100, node, 7, 5_000)).collect();
+    let at = |jobs: &[(u128, u32, u32, u64)]| {
+        let mut snapshot = snapshot(&busy, jobs);
+        snapshot.nodes = vec![Node::new(8); 12];
+        snapshot
+    };
+    // 19 GPUs are free, 8 of them on the one empty node.
+    let plan = decide(&at(&[(2, 500, 8, 900), (3, 400, 1, 900)]), &rules, 1_000);
+    assert_eq!(starts(&plan), [id(3)]);
+    assert_eq!(reason(&plan, 2), Some(WaitReason::HeadroomNodes { nodes: 1, empty: 1, kept: 1 }));
+    assert_eq!(starts(&decide(&at(&[(2, 801, 8, 900)]), &rules, 1_000)), [id(2)]);
+    let less = Rules { headroom: Headroom::Gpus(7), ..rules.clone() };
+    assert_eq!(starts(&decide(&at(&[(2, 500, 8, 900)]), &less, 1_000)), [id(2)]);
+    // Where Batch chooses the nodes, nobody can keep one empty.
+    let mut anywhere = at(&[(2, 500, 8, 900)]);
+    anywhere.landing = Landing::Anywhere;
+    assert_eq!(starts(&decide(&anywhere, &rules, 1_000)), [id(2)]);
+}
+
 /// D18: GPUs are given out whole, and nodes of a multi-node job all or none.
 #[test]
 fn a_multi_node_job_starts_on_all_of_its_nodes_or_on_none() {

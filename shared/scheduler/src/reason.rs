@@ -123,11 +123,20 @@ pub enum WaitReason {
         /// How many there are.
         dispatches: u32,
     },
+    /// It would fit, and leave fewer nodes empty than are kept for urgent jobs.
+    HeadroomNodes {
+        /// Empty nodes that it would take.
+        nodes: u32,
+        /// Empty nodes.
+        empty: u32,
+        /// Empty nodes kept for urgent jobs.
+        kept: u32,
+    },
 }
 
 impl WaitReason {
     /// Every code, in the order of the reasons.
-    pub const CODES: [&str; 17] = [
+    pub const CODES: [&str; 18] = [
         "NotYet",
         "PoolPaused",
         "NoNodes",
@@ -145,6 +154,7 @@ impl WaitReason {
         "BehindHead",
         "WouldDelay",
         "InFlight",
+        "HeadroomNodes",
     ];
 
     /// Stable code.
@@ -168,6 +178,7 @@ impl WaitReason {
             Self::BehindHead { .. } => "BehindHead",
             Self::WouldDelay { .. } => "WouldDelay",
             Self::InFlight { .. } => "InFlight",
+            Self::HeadroomNodes { .. } => "HeadroomNodes",
         }
     }
 
@@ -249,6 +260,13 @@ impl fmt::Display for WaitReason {
             Self::InFlight { dispatches } => {
                 write!(f, "it fits unless {} where it would", Landings(*dispatches))
             }
+            Self::HeadroomNodes { nodes, empty, kept } => write!(
+                f,
+                "it needs {}, {empty} {} there, and {kept} of them {} kept for urgent jobs",
+                Count(*nodes, "empty node"),
+                if *empty == 1 { "is" } else { "are" },
+                if *kept == 1 { "is" } else { "are" }
+            ),
         }
     }
 }
@@ -346,6 +364,7 @@ mod tests {
             WaitReason::BehindHead { head },
             WaitReason::WouldDelay { head, reserved_at_ms: 60_000, ends_at_ms: Some(i64::MAX) },
             WaitReason::InFlight { dispatches: 1 },
+            WaitReason::HeadroomNodes { nodes: 1, empty: 2, kept: 2 },
         ]
     }
 
@@ -377,6 +396,7 @@ mod tests {
                 format!("job {SEVEN} is before it and doesn't fit yet"),
                 format!("it would end at no known time, and job {SEVEN} is to start at 1970-01-01T00:01:00Z"),
                 "it fits unless 1 job that has been dispatched lands where it would".to_owned(),
+                "it needs 1 empty node, 2 are there, and 2 of them are kept for urgent jobs".to_owned(),
             ]
         );
     }
