@@ -68,7 +68,8 @@ fn urgent_work_waits_minutes_at_few_evictions_where_gpus_are_counted() -> Checke
 
 #[test]
 fn urgent_work_waits_minutes_at_few_evictions_on_nodes_of_eight() -> Checked {
-    holds("itp_mix256", Placement::Node, (280.0, 4.0, 48_000.0, f64::MAX))
+    holds("itp_mix256", Placement::Node, (250.0, 3.5, 50_000.0, 1_350_000.0))?;
+    holds("itp_c06", Placement::Node, (400.0, 8.0, 75_000.0, 1_600_000.0))
 }
 
 #[test]
