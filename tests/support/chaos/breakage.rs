@@ -68,11 +68,15 @@ pub enum Breakage {
     PlanWithoutLooking,
     /// What jobs hold of a pool isn't read.
     ForgetHoldings,
+    /// No policy tells senders apart.
+    LetEverybodyIn,
+    /// Whoever asks for something is taken for an operator.
+    TakeAllForOperators,
 }
 
 impl Breakage {
     /// Every breakage with its name, and the seeds within which it must be caught.
-    pub const ALL: [(Self, &'static str, u64); 31] = [
+    pub const ALL: [(Self, &'static str, u64); 33] = [
         (Self::DropTheClaim, "drop-the-claim", 50),
         (Self::TrustArrivalOrder, "trust-arrival-order", 50),
         (Self::Overwrite, "overwrite", 200),
@@ -104,6 +108,8 @@ impl Breakage {
         (Self::DropThePlanGuard, "drop-the-plan-guard", 200),
         (Self::PlanWithoutLooking, "plan-without-looking", 50),
         (Self::ForgetHoldings, "forget-holdings", 50),
+        (Self::LetEverybodyIn, "let-everybody-in", 50),
+        (Self::TakeAllForOperators, "take-all-for-operators", 50),
     ];
 
     /// Its name.

@@ -25,6 +25,7 @@ mod run;
 mod scenario;
 mod script;
 mod seeds;
+mod senders;
 mod store;
 mod submission;
 mod wiring;

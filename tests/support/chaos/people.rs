@@ -2,10 +2,8 @@
 
 use super::observer::Moment;
 use super::scenario::{Draft, Truth};
+use super::senders::{OPERATOR, SEARCH, STRANGER, VISION};
 use super::world::World;
-
-/// The sender of operators.
-const OPERATOR: &str = "AROAOPERATOR";
 
 /// A person does something to some job or dead letter, or sends a job that depends on one of Batch's.
 pub fn act(world: &mut World) {
@@ -39,11 +37,12 @@ fn on_job(world: &mut World, job: &str) {
     let random = &mut world.streams.people;
     let any = random.pick(&verbs).copied().unwrap_or("CancelJob");
     let verb = if random.chance(500_000) { likely } else { any };
-    send(world, format!(r#"{{"action":"{verb}","jobId":"{job}","reason":"a person wants it"}}"#));
+    let who = somebody(world);
+    send(world, who, format!(r#"{{"action":"{verb}","jobId":"{job}","reason":"a person wants it"}}"#));
     if verb == "HoldJob" && world.streams.people.chance(500_000) {
         let at = world.now + world.streams.people.between(1_000, 1_200_000);
         let body = format!(r#"{{"action":"ReleaseJob","jobId":"{job}"}}"#);
-        world.later(at, super::world::Happening::Send(Box::new(draft(at - world.start, body))));
+        world.later(at, super::world::Happening::Send(Box::new(draft(at - world.start, who, body))));
     }
 }
 
@@ -57,7 +56,15 @@ fn letter(world: &mut World) -> bool {
 
 fn on_letter(world: &mut World, letter: &str) {
     let verb = if world.streams.people.chance(700_000) { "RedriveDeadLetter" } else { "DiscardDeadLetter" };
-    send(world, format!(r#"{{"action":"{verb}","deadLetterId":"{letter}"}}"#));
+    let who = somebody(world);
+    send(world, who, format!(r#"{{"action":"{verb}","deadLetterId":"{letter}"}}"#));
+}
+
+/// Who asks: an operator, or where the policy tells senders apart, anybody.
+fn somebody(world: &mut World) -> &'static str {
+    let anybody = [OPERATOR, OPERATOR, SEARCH, VISION, STRANGER];
+    let one = if world.is_guarded { world.streams.people.pick(&anybody) } else { None };
+    one.copied().unwrap_or(OPERATOR)
 }
 
 /// A job that depends on a job of Batch, which may be one of ours.
@@ -79,16 +86,17 @@ fn depend_on_batch(world: &mut World) -> bool {
         team: "search",
         gpus: 0,
         urgent: false,
+        forbidden: false,
     };
     world.send(Draft { at_ms: world.now - world.start, body, sender: OPERATOR, truth });
     true
 }
 
-fn send(world: &mut World, body: String) {
-    let draft = draft(world.now - world.start, body);
+fn send(world: &mut World, who: &'static str, body: String) {
+    let draft = draft(world.now - world.start, who, body);
     world.send(draft);
 }
 
-fn draft(at_ms: i64, body: String) -> Draft {
-    Draft { at_ms, body, sender: OPERATOR, truth: Truth::Action }
+fn draft(at_ms: i64, sender: &'static str, body: String) -> Draft {
+    Draft { at_ms, body, sender, truth: Truth::Action }
 }

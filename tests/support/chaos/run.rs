@@ -22,6 +22,7 @@ use super::ports::{Ports, Shared, enter};
 use super::queues::{Batch, Handle, Poll, Stored};
 use super::random::Random;
 use super::scenario::PHASE_MS;
+use super::senders;
 use super::wiring;
 use super::world::{Happening, World};
 
@@ -224,7 +225,7 @@ impl Run {
             let mut world = enter(&self.world);
             let most = world.faults.skew_ms_max;
             let skew = world.streams.calls.between(-most, most);
-            (wiring::policy(world.policy), skew)
+            (wiring::policy(world.policy, world.knows_senders()), skew)
         };
         {
             let mut world = enter(&self.world);
@@ -483,6 +484,9 @@ impl World {
         self.poll_at(handle.0, again_at);
         if self.is_broken(Breakage::AcknowledgeFirst) {
             self.queues.delete(handle);
+        }
+        if self.is_broken(Breakage::TakeAllForOperators) && message.body.contains("\"action\"") {
+            message.sender.principal = senders::OPERATOR.to_owned();
         }
         if self.is_broken(Breakage::RenumberMessages) && message.receive_count > 1 {
             message.id = MessageId::new(format!("{}-{}", message.id, message.receive_count));

@@ -2,6 +2,7 @@
 
 use super::random::Random;
 use super::script::Script;
+use super::senders;
 
 /// What a message is, in truth.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,6 +27,8 @@ pub enum Truth {
         gpus: i64,
         /// Whether it belongs to the tier that can be taken away.
         urgent: bool,
+        /// Whether its sender may not send it.
+        forbidden: bool,
     },
     /// Not a JSON object.
     Malformed,
@@ -55,12 +58,14 @@ pub struct Scenario {
     pub drafts: Vec<Draft>,
     /// The scripts that they name.
     pub scripts: Vec<Script>,
+    /// Whether the policies tell senders apart.
+    pub is_guarded: bool,
 }
 
 /// How long messages are sent and faults happen.
 pub const PHASE_MS: i64 = 3_600_000;
-/// Senders, as the queue authenticates them.
-const SENDERS: [&str; 2] = ["AROASEARCH", "AROAVISION"];
+/// Senders of jobs, as the queue authenticates them.
+const SENDERS: [&str; 2] = [senders::SEARCH, senders::VISION];
 const TEAMS: [&str; 2] = ["search", "vision"];
 
 /// A job about to be written down.
@@ -84,7 +89,7 @@ impl Scenario {
     #[must_use]
     pub fn of_seed(seed: u64) -> Self {
         let mut random = Random::fork(seed, "scenario");
-        let mut scenario = Self::default();
+        let mut scenario = Self { is_guarded: senders::are_told_apart(seed), ..Self::default() };
         let count = random.between(25, 60);
         let ids: Vec<String> = (0..count).map(|_| uuid(&mut random)).collect();
         let shape = Shape {
@@ -103,6 +108,10 @@ impl Scenario {
             } else {
                 scenario.job(&mut random, &ids, at, &shape);
             }
+        }
+        if scenario.is_guarded {
+            scenario.drafts.extend(senders::hostile(seed, &ids, &mut scenario.scripts));
+            scenario.drafts.iter_mut().for_each(bound);
         }
         scenario
     }
@@ -165,6 +174,13 @@ impl Scenario {
         let truth = if is_malformed { Truth::Malformed } else { Truth::Invalid };
         self.drafts.push(Draft { at_ms, body, sender: SENDERS[0], truth });
     }
+}
+
+/// What is true of a message where the policy knows its sender.
+fn bound(draft: &mut Draft) {
+    let Truth::Job { team, urgent, forbidden, .. } = &mut draft.truth else { return };
+    let allowed = senders::allowed(draft.sender, team, *urgent);
+    (*team, *urgent, *forbidden) = (allowed.team, allowed.urgent, allowed.forbidden);
 }
 
 /// How the messages of a run are mixed.
@@ -234,6 +250,7 @@ impl Job {
             team: TEAMS.get(self.team).copied().unwrap_or_default(),
             gpus: self.gpus * self.children.max(1),
             urgent: self.urgent && !self.preemptible,
+            forbidden: false,
         };
         Draft { at_ms, body: self.body(), sender: SENDERS.get(sender).copied().unwrap_or_default(), truth }
     }

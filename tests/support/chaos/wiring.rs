@@ -8,6 +8,7 @@ use osprey_model::pool::{CapacityType, Pool, PoolMode};
 use osprey_policy::Policy;
 
 use super::random::Random;
+use super::senders;
 
 /// Retries after failures that the most patient policy allows.
 pub const FAILURES_MAX: u32 = 2;
@@ -114,15 +115,19 @@ at_least = 1150
 "#;
 
 /// Every policy; a run switches between them.
-pub static POLICIES: LazyLock<Vec<Arc<Policy>>> = LazyLock::new(|| {
-    [PLAIN, RULED, BRIEF, ABOVE].iter().map(|text| Arc::new(load(&format!("{text}{TIERS}")))).collect()
-});
+static POLICIES: LazyLock<Vec<Arc<Policy>>> = LazyLock::new(|| all(TIERS));
+/// The same, each with identities.
+static GUARDED: LazyLock<Vec<Arc<Policy>>> = LazyLock::new(|| all(&format!("{TIERS}{}", senders::IDENTITIES)));
 
-/// A policy by its number; the first for a number that none has.
+fn all(rest: &str) -> Vec<Arc<Policy>> {
+    [PLAIN, RULED, BRIEF, ABOVE].iter().map(|text| Arc::new(load(&format!("{text}{rest}")))).collect()
+}
+
+/// A policy by its number, with or without identities; the first for a number that none has.
 #[must_use]
-pub fn policy(number: usize) -> Arc<Policy> {
-    let fallback = || Arc::new(load(TIERS));
-    POLICIES.get(number).or(POLICIES.first()).cloned().unwrap_or_else(fallback)
+pub fn policy(number: usize, is_guarded: bool) -> Arc<Policy> {
+    let policies = if is_guarded { &GUARDED } else { &POLICIES };
+    policies.get(number).or(policies.first()).cloned().unwrap_or_else(|| Arc::new(load(TIERS)))
 }
 
 fn load(text: &str) -> Policy {

@@ -168,6 +168,8 @@ pub struct World {
     pub breakage: Option<Breakage>,
     /// Whether somebody tells which invocation goes on.
     pub is_staged: bool,
+    /// Whether the policies tell senders apart.
+    pub is_guarded: bool,
     /// The policy in force.
     pub policy: usize,
     /// The policies that came into force, and when.
@@ -206,7 +208,7 @@ impl World {
             watch: fork("watch"),
             answers: fork("answers"),
         };
-        let Scenario { drafts, scripts } = Scenario::of_seed(seed);
+        let Scenario { drafts, scripts, is_guarded } = Scenario::of_seed(seed);
         let start = START_MS + if seed.is_multiple_of(4) { BEFORE_MIDNIGHT_MS } else { 0 };
         let faults = Faults::of_seed(seed);
         let wired = wiring::wired(seed);
@@ -235,6 +237,7 @@ impl World {
             crashed: false,
             breakage,
             is_staged: false,
+            is_guarded,
             policy: 0,
             policies: vec![(start, 0)],
             unsent: 0,
@@ -255,6 +258,12 @@ impl World {
     #[must_use]
     pub fn is_broken(&self, breakage: Breakage) -> bool {
         self.breakage == Some(breakage)
+    }
+
+    /// Whether the functions read policies with identities.
+    #[must_use]
+    pub fn knows_senders(&self) -> bool {
+        self.is_guarded && !self.is_broken(Breakage::LetEverybodyIn)
     }
 
     /// Plans something.

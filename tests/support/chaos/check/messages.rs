@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::super::scenario::Truth;
+use super::super::senders::STRANGER;
 use super::super::world::{Sent, World};
 use super::routes;
 use super::table::{Table, text};
@@ -50,7 +51,7 @@ fn places(table: &Table) -> BTreeMap<String, Vec<Place>> {
     for (job, message) in &table.duplicates {
         add(message.clone(), Place::Duplicate(job.clone()));
     }
-    for message in &table.actions {
+    for message in table.actions.keys() {
         add(message.clone(), Place::Action);
     }
     for (letter, _) in table.letters.values() {
@@ -67,6 +68,8 @@ fn fits(world: &World, sent: &Sent, place: &Place) -> Result<(), String> {
         (_, Place::Letter) => true,
         (Truth::Malformed, _) => false,
         (Truth::Invalid, Place::Job(_, state)) => state == "refused",
+        // A stranger names jobs that aren't there yet: that is refused as a message, since there is no job to keep it with.
+        (Truth::Action, Place::Job(_, state)) => sent.draft.sender == STRANGER && state == "refused",
         (Truth::Action, place) => *place == Place::Action,
         (Truth::Job { .. }, Place::Job(id, state)) => job_fits(world, sent, id, state) || routes::excuse(world, id),
         (Truth::Job { .. }, Place::Duplicate(id)) => duplicate_fits(world, sent, id),
@@ -79,11 +82,11 @@ fn fits(world: &World, sent: &Sent, place: &Place) -> Result<(), String> {
 }
 
 /// A job may be refused for what it depends on, or for an id that somebody used before, and must be when it is its own
-/// parent; else it was let in.
+/// parent or its sender may not send it; else it was let in.
 fn job_fits(world: &World, sent: &Sent, id: &str, state: &str) -> bool {
-    let Truth::Job { chosen, parents, lineage, .. } = &sent.draft.truth else { return false };
+    let Truth::Job { chosen, parents, lineage, forbidden, .. } = &sent.draft.truth else { return false };
     let own = chosen.as_deref() == Some(id);
-    if chosen.is_some() && chosen == lineage {
+    if *forbidden || chosen.is_some() && chosen == lineage {
         return state == "refused";
     }
     if state != "refused" {

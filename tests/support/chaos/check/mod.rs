@@ -1,6 +1,7 @@
 //! What must hold when a run is over. Written without the code under test: items are read as plain JSON, and what is
 //! true is known from the scripts and from Batch's own log.
 
+pub mod authority;
 pub mod capacity;
 pub mod counters;
 #[cfg(test)]
@@ -36,7 +37,8 @@ pub fn all(finished: &Finished) -> Result<(), String> {
     lineage::check(world, &table)?;
     routes::check(world, &table)?;
     heard::check(world, &table)?;
-    letters::check(world, &table)
+    letters::check(world, &table)?;
+    authority::check(world, &table)
 }
 
 /// Everything must be settled within the bound.

@@ -19,8 +19,8 @@ pub struct Table {
     pub extras: BTreeMap<String, (String, Value)>,
     /// Messages kept as duplicates, with the job.
     pub duplicates: Vec<(String, String)>,
-    /// Messages with a recorded outcome of an action.
-    pub actions: BTreeSet<String>,
+    /// Recorded outcomes of actions, by message.
+    pub actions: BTreeMap<String, Value>,
     /// Dead letters, and whether each is listed.
     pub letters: BTreeMap<String, (Value, bool)>,
     /// GPU-milliseconds by team, day and kind.
@@ -85,7 +85,7 @@ impl Table {
                 // `ACTION#message` with a job is a copy for its readers; the place is the item of its own.
             }
             "OUTBOX" => self.outbox.push(body),
-            "ACTION" => drop(self.actions.insert(id.to_owned())),
+            "ACTION" => drop(self.actions.insert(id.to_owned(), body)),
             "DEAD" => drop(self.letters.insert(id.to_owned(), (body, is_listed))),
             "USAGE" => {
                 let day = sort.strip_prefix("DAY#").unwrap_or_default().to_owned();
@@ -103,7 +103,7 @@ impl Table {
 fn is_looked_into(kind: &str, sort: &str) -> bool {
     match kind {
         "JOB" => sort == "STATE" || sort.starts_with("ATTEMPT#") || sort.starts_with("EXTRA#"),
-        "DEAD" | "OUTBOX" | "USAGE" => true,
+        "ACTION" | "DEAD" | "OUTBOX" | "USAGE" => true,
         _ => false,
     }
 }

@@ -33,6 +33,7 @@ impl Default for Stage {
             let mut world = enter(&run.world);
             world.clear();
             world.is_staged = true;
+            world.is_guarded = false;
             world.wired = wiring::direct();
             // Every call is an await point before and after its effect.
             world.faults = Faults { at_once: 0, scatter_ms_max: 0, ..Faults::none() };
@@ -55,6 +56,7 @@ impl Stage {
             team: "search",
             gpus: 0,
             urgent: false,
+            forbidden: false,
         };
         self.send(r#"{"jobName":"train","jobDefinition":"train","tags":{"script":"0","team":"search"},"containerOverrides":{"resourceRequirements":[{"type":"VCPU","value":"4"},{"type":"MEMORY","value":"2048"}]}}"#, truth)
     }

@@ -4,6 +4,7 @@ use super::super::super::ports::LIFE_MS_MAX;
 use super::super::super::run::Finished;
 use super::super::super::scenario::Truth;
 use super::super::super::script::Outcome;
+use super::super::super::senders::{OPERATOR, STRANGER, VISION};
 use super::super::super::wiring::WITHOUT_TIER;
 use super::sound::{CHILD, DEAD, LETTER, PARENT, REFUSED, job, log, of, ran, state};
 use super::{batch_job, forge, found, remove, reword, send, sound_still, tell, verdict, write};
@@ -375,4 +376,48 @@ fn a_dead_letter_of_which_nobody_was_told_or_too_often_is_found() {
     found("was told of more often", |world| tell(world, &format!("{LETTER} NotJson 9001")));
     // The same notice again is the same notice.
     sound_still(|world| tell(world, &format!("{LETTER} NotJson 9000")));
+}
+
+// Authority.
+
+#[test]
+fn a_job_that_its_sender_may_not_send_is_found() {
+    found("message m1 ", |world| forbid(world, "m1"));
+    found("is of team `vision` where it may only be of `search`", |world| {
+        reword(world, (&of(DEAD), "STATE"), r#""team":"search""#, r#""team":"vision""#);
+    });
+    found("Batch got b1, which nobody who sent it may send", |world| {
+        batch_job(world, "b1").tags.insert("script".to_owned(), "9".to_owned());
+    });
+    found("which is above what it may reach", |world| {
+        world.sent.iter_mut().for_each(|sent| sent.draft.sender = VISION);
+        reword(world, ("ACTION#m5", "OUTCOME"), "AROASEARCH", VISION);
+        batch_job(world, "b1").tags.insert("script".to_owned(), "0".to_owned());
+    });
+}
+
+fn forbid(world: &mut super::World, id: &str) {
+    let sent = world.sent.iter_mut().find(|sent| sent.id.as_str() == id).unwrap();
+    let Truth::Job { forbidden, .. } = &mut sent.draft.truth else { unreachable!() };
+    *forbidden = true;
+}
+
+#[test]
+fn an_act_on_the_job_of_another_is_found() {
+    let by = |world: &mut super::World, who| {
+        world.sent.iter_mut().find(|sent| sent.id.as_str() == "m5").unwrap().draft.sender = who;
+        reword(world, ("ACTION#m5", "OUTCOME"), "AROASEARCH", who);
+    };
+    found("may not ask for what it asked for with m5", |world| by(world, STRANGER));
+    sound_still(|world| by(world, OPERATOR));
+    sound_still(|world| {
+        by(world, STRANGER);
+        reword(world, ("ACTION#m5", "OUTCOME"), r#""sender""#, r#""refusal":{"code":"NotAllowed"},"sender""#);
+    });
+    found("is kept as one of `AROASTRANGER`", |world| {
+        reword(world, ("ACTION#m5", "OUTCOME"), "AROASEARCH", STRANGER);
+    });
+    found("may ask for what it asked for with m5, and may not", |world| {
+        reword(world, ("ACTION#m5", "OUTCOME"), r#""sender""#, r#""refusal":{"code":"NotAllowed"},"sender""#);
+    });
 }

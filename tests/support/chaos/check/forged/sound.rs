@@ -31,6 +31,7 @@ pub fn job(id: &str) -> Truth {
         team: "search",
         gpus: 2,
         urgent: false,
+        forbidden: false,
     }
 }
 
@@ -45,6 +46,7 @@ fn child_truth() -> Truth {
         team: "search",
         gpus: 1,
         urgent: false,
+        forbidden: false,
     }
 }
 
@@ -56,7 +58,7 @@ pub fn of(job: &str) -> String {
 /// A new state of a job, of which others hear.
 pub fn state(world: &mut World, at: i64, job: (&str, &str), state: &str, attempt: u32, more: &str) {
     let (job, message) = job;
-    let body = format!(r#"{{"message":"{message}","state":"{state}","attempt":{attempt}{more}}}"#);
+    let body = format!(r#"{{"message":"{message}","state":"{state}","team":"search","attempt":{attempt}{more}}}"#);
     write(world, at, (&of(job), "STATE"), &body);
     world.hear(&format!(r#"{{"jobId":"{job}","state":"{state}","version":{at}}}"#));
 }
@@ -93,10 +95,16 @@ pub fn closed(world: &mut World, at: i64, batch: &str, owner: (&str, u32), class
     write(world, at, (&of(job), &format!("ATTEMPT#{attempt:04}")), &body);
 }
 
+/// An action that was carried out on a job.
+pub fn cancelled(job: &str) -> String {
+    format!(r#"{{"action":{{"action":"CancelJob","jobId":"{job}"}},"sender":"AROASEARCH"}}"#)
+}
+
 /// The log. Seed 1 begins at noon, so no run goes over a midnight.
 pub fn log() -> World {
     let mut world = World::of_seed(1, None, false);
     world.unsent = 0;
+    world.is_guarded = true;
     world.faults.meddling = 0;
     parent(&mut world);
     child(&mut world);
@@ -171,7 +179,7 @@ fn others(world: &mut World) {
     write(world, 1_000, (&of(REFUSED), "RECORD#000"), "{}");
     state(world, 1_000, (REFUSED, "m4"), "refused", 0, "");
     send(world, 0, "m5", Truth::Action);
-    write(world, 4_000, ("ACTION#m5", "OUTCOME"), "{}");
+    write(world, 4_000, ("ACTION#m5", "OUTCOME"), &cancelled(DEAD));
     send(world, 0, "m6", job(PARENT));
     write(world, 8_000, (&of(PARENT), "DUPLICATE#m6"), "{}");
 }
