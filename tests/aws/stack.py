@@ -162,6 +162,22 @@ class Stack:
             time.sleep(POLLED)
 
     @contextlib.contextmanager
+    def submit_rate(self, rate):
+        """So many calls of SubmitJob a second of all functions together, in place of the deployed parameter."""
+        before = {}
+        for name in ["submit", "schedule", "requeue", "watch"]:
+            function = f"osprey-{name}"
+            variables = self.lambdas.get_function_configuration(FunctionName=function)["Environment"]["Variables"]
+            before[function] = variables
+            changed = {**variables, "OSPREY_SUBMIT_RATE": str(rate)}
+            self.lambdas.update_function_configuration(FunctionName=function, Environment={"Variables": changed})
+        try:
+            yield
+        finally:
+            for function, variables in before.items():
+                self.lambdas.update_function_configuration(FunctionName=function, Environment={"Variables": variables})
+
+    @contextlib.contextmanager
     def short_visibility(self, seconds=15):
         """Messages that failed come again soon, and not after the six minutes of the template."""
         urls = [url for url in self.sqs.list_queues()["QueueUrls"] if "/osprey-" in url]
