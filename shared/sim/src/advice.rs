@@ -4,7 +4,8 @@ use crate::metrics::{Metrics, percentile};
 use crate::schedule::Schedule;
 use crate::workload::{Job, Workload};
 
-/// Below this many GPUs a plain queue with backfill does as well.
+/// Below this many GPUs a plain queue with backfill is less to look after: the order gains as much as elsewhere, for few
+/// jobs.
 const GPUS_FOR_QUEUE: u32 = 8;
 /// Below this many GPUs priorities decide about few jobs.
 const GPUS_FOR_PRIORITIES: u32 = 20;
@@ -55,9 +56,10 @@ pub fn advice(workload: &Workload, gpus: u32, dive_above: u32, results: &[Result
 /// The cluster is too small for priorities to matter.
 fn small(gpus: u32) -> Option<String> {
     match gpus {
-        gpus if gpus < GPUS_FOR_QUEUE => {
-            Some(format!("the cluster has {gpus} GPUs: below {GPUS_FOR_QUEUE}, one queue with backfill does as well"))
-        }
+        gpus if gpus < GPUS_FOR_QUEUE => Some(format!(
+            "the cluster has {gpus} GPUs: below {GPUS_FOR_QUEUE}, one queue with backfill is less to look after, and \
+                 its few jobs can be ordered by hand"
+        )),
         gpus if gpus < GPUS_FOR_PRIORITIES => Some(format!(
             "the cluster has {gpus} GPUs: below {GPUS_FOR_PRIORITIES}, priorities decide about few jobs and are hardly \
              worth their upkeep"

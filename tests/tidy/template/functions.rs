@@ -16,6 +16,7 @@ fn folders() -> std::io::Result<Vec<String>> {
     entries.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned())).collect()
 }
 
+// B26: functions of Lambda around queues, a table and schedules; AWS Batch runs the jobs.
 fn offences(template: &Value, folders: &[String]) -> Vec<String> {
     let functions = resources(template, "AWS::Serverless::Function");
     let code = |folder: &str| format!("target/lambda/{folder}/bootstrap.zip");
