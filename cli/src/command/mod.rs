@@ -14,6 +14,7 @@ mod policy;
 mod priority;
 mod simulate;
 mod submit_job;
+mod usage;
 mod wait;
 mod why;
 
@@ -67,6 +68,7 @@ enum Command {
     Jobs(jobs::JobsArgs),
     Describe(describe::DescribeArgs),
     Why(why::WhyArgs),
+    Usage(usage::UsageArgs),
     Export(export::ExportArgs),
     Wait(wait::WaitArgs),
     Logs(logs::LogsArgs),
@@ -191,6 +193,7 @@ pub fn run(cli: Cli, ui: &mut Ui) -> Result<Exit, CliError> {
         Command::Jobs(args) => jobs::jobs(&args, ui),
         Command::Describe(args) => describe::describe(&args, ui),
         Command::Why(args) => why::why(&args, ui),
+        Command::Usage(args) => usage::usage(&args, ui),
         Command::Export(args) => export::export(&args, ui),
         Command::Cancel(args) => action::cancel(&args, ui),
         Command::Requeue(args) => action::requeue(&args, ui),

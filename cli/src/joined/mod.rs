@@ -5,6 +5,7 @@ mod home;
 mod queue;
 mod stack;
 mod story;
+mod usage;
 mod why;
 
 pub use find::Found;

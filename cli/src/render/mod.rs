@@ -10,4 +10,5 @@ pub mod queue;
 pub mod run;
 pub mod table;
 pub mod time;
+pub mod usage;
 pub mod why;

@@ -41,7 +41,8 @@ impl Acted {
 /// When the store or Batch's descriptions fail. What was claimed by then is sent all the same.
 pub async fn act<P: Ports>(ctx: &Context<'_>, ports: &P, mut guard: Guard, plan: &Plan) -> Result<Acted, Failure> {
     let mut acted = Acted::default();
-    let jobs: Vec<JobId> = plan.starts.iter().take(STARTS_MAX).map(|start| start.job).collect();
+    let jobs: Vec<(JobId, bool)> =
+        plan.starts.iter().take(STARTS_MAX).map(|start| (start.job, start.is_borrowed)).collect();
     if plan.starts.len() > STARTS_MAX {
         acted.again(0);
     }
@@ -89,6 +90,24 @@ pub async fn move_on<P: Ports>(
     Ok(())
 }
 
+/// Most jobs that a cycle gives to the tier of preemptible jobs.
+const DEMOTIONS_MAX: usize = 20;
+
+/// Derives jobs again whose teams have used up their GPU-hours: the policy gives them another tier, and they stand there.
+///
+/// # Errors
+/// When the store or Batch's descriptions fail.
+pub async fn demote<P: Ports>(ctx: &Context<'_>, ports: &P, plan: &Plan, acted: &mut Acted) -> Result<(), Failure> {
+    for job in plan.demotions.iter().take(DEMOTIONS_MAX) {
+        if let Preparation::Moved(pool) = start::prepare(ctx, ports, *job).await? {
+            tracing::info!(job_id = %job, %pool, "a job goes to the tier of preemptible jobs, since its team is over its quota.");
+            acted.again(0);
+            wake::pool(ports, &pool, 0).await;
+        }
+    }
+    Ok(())
+}
+
 /// Puts jobs to the front of their line whose wait has brought them there, but for those that have started.
 ///
 /// # Errors
@@ -110,14 +129,15 @@ async fn group<P: Ports>(
     ctx: &Context<'_>,
     ports: &P,
     guard: &mut Guard,
-    jobs: &[JobId],
+    jobs: &[(JobId, bool)],
     acted: &mut Acted,
 ) -> Result<bool, Failure> {
-    let prepared = join_all(jobs.iter().map(|job| start::prepare(ctx, ports, *job))).await;
+    let prepared = join_all(jobs.iter().map(|(job, _)| start::prepare(ctx, ports, *job))).await;
     let mut claims = Claims::default();
-    for (job, preparation) in jobs.iter().zip(prepared) {
+    for ((job, is_borrowed), preparation) in jobs.iter().zip(prepared) {
         match preparation {
-            Ok(Preparation::Ready(prepared)) => {
+            Ok(Preparation::Ready(mut prepared)) => {
+                prepared.borrow(*is_borrowed);
                 if !claims.claim(ctx, ports, guard, *job, &prepared).await {
                     break;
                 }
@@ -186,6 +206,9 @@ impl Claims {
                 self.jobs.push(job);
             }
             Ok(Claimed::Gone) => {}
+            Ok(Claimed::OverQuota) => {
+                tracing::info!(job_id = %job, "a job waits, since its team got what it may elsewhere.");
+            }
             Ok(Claimed::Superseded) => self.is_superseded = true,
             // Whether the step was made isn't known, so no other can be.
             Err(failure) => self.failure = Some(failure),

@@ -53,6 +53,7 @@ pub async fn run<P: Ports>(ctx: &Context<'_>, ports: &P, pool: &Pool, before: Gu
     tell(pool, &loaded, &snapshot, &plan);
     let mut acted = act::act(ctx, ports, guard, &plan).await?;
     act::move_on(ctx, ports, pool, &plan, &mut acted).await?;
+    act::demote(ctx, ports, &plan, &mut acted).await?;
     act::bring_forward(ctx, ports, &loaded.aged, &acted).await?;
     measure(ports, pool, &snapshot, looked_at);
     Ok(end(&acted))

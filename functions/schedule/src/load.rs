@@ -4,11 +4,13 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
+use futures_util::future::try_join_all;
 use osprey_model::id::JobId;
 use osprey_model::pool::Pool;
 use osprey_pipeline::failure::Failure;
 use osprey_pipeline::line::{self, Holding, InLine};
-use osprey_pipeline::{repository, waits};
+use osprey_pipeline::{account, repository, waits};
+use osprey_policy::share::Account;
 use osprey_ports::{Capacity, GetItem, ObserveCapacity, QueryItems};
 use osprey_scheduler::Rules;
 use osprey_scheduler::lending::{self, Dependent, Lent};
@@ -38,6 +40,8 @@ pub struct Loaded {
     pub aged: Vec<JobId>,
     /// How far the line has been looked through for such jobs; `None` when the next search begins at its front.
     pub searched_to: Option<String>,
+    /// The accounts of the teams of the line, where the policy asks for what teams use.
+    pub teams: BTreeMap<String, Account>,
 }
 
 /// Reads a pool. `searched_to` is how far the cycle before it has looked through the line.
@@ -67,8 +71,30 @@ where
         let far = far_behind(ports, pool, &loaded).await?;
         loaded.line.extend(far);
     }
+    if rules.asks_of_teams() {
+        loaded.teams = teams(ports, &loaded.line, now_ms).await?;
+    }
     loaded.capacity = ports.observe_capacity(pool).await.map_err(Failure::call("the observation of a pool"))?;
     Ok(loaded)
+}
+
+/// Accounts that are read at once.
+const ACCOUNTS_AT_ONCE: usize = 16;
+
+/// The accounts of the teams that have jobs in line: a request a team.
+async fn teams<P: QueryItems + Sync>(
+    ports: &P,
+    line: &[InLine],
+    now_ms: i64,
+) -> Result<BTreeMap<String, Account>, Failure> {
+    let names: BTreeSet<&String> = line.iter().filter_map(|job| job.team.as_ref()).collect();
+    let names: Vec<&String> = names.into_iter().collect();
+    let mut teams = BTreeMap::new();
+    for some in names.chunks(ACCOUNTS_AT_ONCE) {
+        let accounts = try_join_all(some.iter().map(|team| account::load(ports, team, now_ms))).await?;
+        teams.extend(some.iter().map(|team| (*team).clone()).zip(accounts));
+    }
+    Ok(teams)
 }
 
 /// What waiting jobs lend.

@@ -78,6 +78,7 @@ mod tests {
             gpus: 1,
             needs: Needs::default(),
             team: None,
+            charge: osprey_model::job::Charge::default(),
             policy: "0123456789ab".into(),
         }
     }

@@ -4,11 +4,15 @@
 //! isn't a run that is known to be there is somebody else's, or ours and not heard of yet: it counts as taken either
 //! way, and a dispatch in flight counts besides. That errs to the safe side until the event comes.
 
+use std::collections::BTreeMap;
+
 use osprey_model::job::Needs;
 use osprey_model::pool::Pool;
 use osprey_pipeline::context::Context;
 use osprey_pipeline::line::{Holding, InLine};
-use osprey_scheduler::snapshot::{Array, Gate, Hold, Landing, Node, NodeState, Queued, Running, Shape, UNCOUNTED};
+use osprey_scheduler::snapshot::{
+    Array, Charge, Gate, Hold, Landing, Node, NodeState, Queued, Running, Shape, TeamUse, UNCOUNTED,
+};
 use osprey_scheduler::{Rules, Snapshot};
 
 use crate::load::Loaded;
@@ -20,7 +24,12 @@ const START_UP_MS: u64 = 240_000;
 #[must_use]
 pub fn of(ctx: &Context<'_>, pool: &Pool, loaded: &Loaded, rules: &Rules, now_ms: i64) -> Snapshot {
     let mut nodes = Nodes::of(pool, loaded);
+    let mut charges = Charges::of(ctx, loaded, rules, now_ms);
     let mut running: Vec<Running> = loaded.holds.iter().map(|holding| run(holding, rules, now_ms)).collect();
+    for (holding, run) in loaded.holds.iter().zip(&mut running) {
+        run.charge = charges.charge(holding.team.as_ref(), &holding.charge);
+        run.is_borrowed = holding.charge.borrowed;
+    }
     // Runs that are known to be on a node come before those that are up somewhere: what is left of the nodes says where.
     for (holding, run) in loaded.holds.iter().zip(&mut running) {
         run.holds = nodes.settle(holding, run.shape);
@@ -38,10 +47,12 @@ pub fn of(ctx: &Context<'_>, pool: &Pool, loaded: &Loaded, rules: &Rules, now_ms
             lent: lent.priority,
             critical_path_ms: lent.critical_path_ms,
             has_other_pools: has_other_pools(ctx, pool, job),
+            charge: charges.charge(job.team.as_ref(), &job.charge),
             ..queued(job, rules)
         }
     });
     let (queued, gate) = (queued.collect(), gate(ctx, loaded, now_ms));
+    let teams = charges.teams;
     Snapshot {
         nodes: nodes.into_nodes(),
         running,
@@ -49,7 +60,36 @@ pub fn of(ctx: &Context<'_>, pool: &Pool, loaded: &Loaded, rules: &Rules, now_ms
         gate,
         landing: Landing::Anywhere,
         evicted: Vec::new(),
-        teams: Vec::new(),
+        teams,
+    }
+}
+
+/// Teams, reserves and users, by the numbers that jobs of a snapshot name them by.
+struct Charges<'a> {
+    rules: &'a Rules,
+    /// What the teams of the line use.
+    teams: Vec<TeamUse>,
+    numbers: BTreeMap<&'a String, u16>,
+    users: BTreeMap<&'a String, u32>,
+}
+
+impl<'a> Charges<'a> {
+    fn of(ctx: &Context<'_>, loaded: &'a Loaded, rules: &'a Rules, now_ms: i64) -> Self {
+        let teams = loaded.teams.iter().map(|(team, account)| account.team_use(team, ctx.policy, now_ms)).collect();
+        let numbers = loaded.teams.keys().zip(0_u16..).collect();
+        Self { rules, teams, numbers, users: BTreeMap::new() }
+    }
+
+    /// Whose use a job counts as. A team that has nobody in line is told apart, and no more is known of it.
+    fn charge(&mut self, team: Option<&'a String>, charge: &'a osprey_model::job::Charge) -> Charge {
+        let next = u16::try_from(self.numbers.len()).unwrap_or(u16::MAX);
+        let asks = self.rules.asks_of_teams();
+        let team = team.filter(|_| asks).map(|team| *self.numbers.entry(team).or_insert(next));
+        let named = |name: &String| self.rules.quota.reserves.iter().position(|reserve| reserve.name == *name);
+        let reserve = charge.reserve.as_ref().and_then(named).and_then(|place| u16::try_from(place).ok());
+        let next = u32::try_from(self.users.len()).unwrap_or(u32::MAX);
+        let user = charge.user.as_ref().map(|user| *self.users.entry(user).or_insert(next));
+        Charge { team, reserve, user }
     }
 }
 

@@ -146,6 +146,7 @@ fn new_job(
         team: evaluation.metadata.team.as_deref().map(|team| cut(team, NAME_CHARS_MAX)),
         gpus: demand.gpus.saturating_mul(demand.array_size.max(1)),
         needs: evaluation.needs(),
+        charge: evaluation.charge.clone(),
         not_before: if state == JobState::Queued { now } else { 0 },
         depth: evaluation.depth,
         depends: !door.dependencies.is_empty(),

@@ -138,6 +138,9 @@ pub struct Job {
     /// What else it needs.
     #[serde(default, skip_serializing_if = "is_default")]
     pub needs: Needs,
+    /// Whose use it counts as.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub charge: Charge,
     /// Whether a scheduling cycle of its pool starts it. It then stands in the pool's line while it is queued, and
     /// holds capacity of the pool from its claim to its end.
     #[serde(default, skip_serializing_if = "is_default")]
@@ -191,6 +194,24 @@ pub struct Job {
     /// Why it ended, for a job that did not succeed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end: Option<End>,
+}
+
+/// Whose use a job counts as; nothing where its policy has no quotas.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Charge {
+    /// Whether what it holds is counted for its team, from its claim to its end.
+    #[serde(skip_serializing_if = "is_default")]
+    pub counted: bool,
+    /// Whether it goes on beyond its team's quota while nobody within his own wants the GPUs.
+    #[serde(skip_serializing_if = "is_default")]
+    pub borrowed: bool,
+    /// The reserve of its policy that it may take from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reserve: Option<String>,
+    /// Its user, where the reserve limits users.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub user: Option<String>,
 }
 
 /// What a scheduling cycle has to know of a job beside its GPUs. 0 is what isn't known, or doesn't matter.
@@ -437,6 +458,7 @@ impl Job {
             team: None,
             gpus: 0,
             needs: Needs::default(),
+            charge: Charge::default(),
             scheduled: false,
             aged: false,
             created_at: now,

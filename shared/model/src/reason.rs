@@ -97,6 +97,8 @@ pub enum ReasonCode {
     DurationOverCap,
     /// Metadata that the policy demands.
     MissingMetadata,
+    /// More than the team's quota allows.
+    QuotaExceeded,
     // Dependencies.
     /// A dependency that nobody knows.
     UnknownDependency,

@@ -241,7 +241,7 @@ async fn heard<P: Ports>(
 #[derive(Default)]
 struct Wanted {
     retry: Option<RetryStrategy>,
-    checkpoints: bool,
+    checkpoint_seconds: Option<u64>,
     memory_mib: u64,
 }
 
@@ -330,7 +330,7 @@ async fn wanted<P: Ports>(ports: &P, job: JobId) -> Result<Wanted, Failure> {
     let metadata = Metadata::read(&request, definition.as_ref()).map(|(metadata, _)| metadata).unwrap_or_default();
     let demand = Demand::of(&request, definition.as_ref()).unwrap_or_default();
     let retry = request.retry_strategy.or_else(|| definition.and_then(|d| d.retry_strategy));
-    Ok(Wanted { retry, checkpoints: metadata.checkpoint_interval.is_some(), memory_mib: demand.memory_mib })
+    Ok(Wanted { retry, checkpoint_seconds: metadata.checkpoint_interval, memory_mib: demand.memory_mib })
 }
 
 /// The class of an end. An array is what its failed children are: a failure if one of them is, else an interruption.
@@ -404,12 +404,27 @@ impl Closing<'_> {
         let job = self.after(&verdict);
         let mut with = vec![self.attempt_write(&verdict)];
         if let Some(team) = &self.job.team {
-            with.extend(usage::writes(team, self.job.gpus, self.started_at(), self.stopped_at(), self.class));
+            with.extend(usage::writes(&self.spent(team)));
         }
         if let Next::Die(end) = &verdict.next {
             with.push(dead::job_write(&job, &end.message, self.now));
         }
         Change { job, with }
+    }
+
+    /// What the attempt's team is charged with.
+    fn spent<'t>(&self, team: &'t str) -> usage::Spent<'t> {
+        let job = self.job;
+        usage::Spent {
+            team,
+            gpus: job.gpus,
+            from: self.started_at(),
+            to: self.stopped_at(),
+            class: self.class,
+            queued_at: if job.attempt <= 1 { job.created_at } else { job.not_before },
+            saves_every_ms: self.wanted.checkpoint_seconds.map(|seconds| seconds.saturating_mul(1_000)),
+            is_restart: job.attempt > 1 && job.last_end.is_some_and(EndClass::is_failure),
+        }
     }
 
     fn verdict(&self, ctx: &Context<'_>) -> Verdict {
@@ -418,7 +433,7 @@ impl Closing<'_> {
             class: self.class,
             reasons: self.detail.reasons(),
             exit_code: self.detail.exit_code(),
-            checkpoints: self.wanted.checkpoints,
+            checkpoints: self.wanted.checkpoint_seconds.is_some(),
             retry: self.wanted.retry.as_ref(),
             memory_mib: self.job.memory_mib.unwrap_or(self.wanted.memory_mib),
             gpu_ms: self.gpu_ms(),

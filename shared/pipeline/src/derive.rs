@@ -6,7 +6,7 @@ use osprey_model::decision::{Decision, Derivation};
 use osprey_model::definition::JobDefinition;
 use osprey_model::facts::{Facts, JobFacts, LineageFacts, TeamFacts};
 use osprey_model::id::{BatchJobId, JobId, PoolName};
-use osprey_model::job::{Attempt, Job, Needs};
+use osprey_model::job::{Attempt, Charge, Job, Needs};
 use osprey_model::metadata::Metadata;
 use osprey_model::pool::{CapacityType, Pool, PoolMode};
 use osprey_model::reason::{ReasonCode, Refusal};
@@ -21,9 +21,10 @@ use osprey_ports::{Clock, DescribeJobDefinition, GetItem, QueryIndex, QueryItems
 use crate::context::Context;
 use crate::experience::{self, Asked};
 use crate::failure::Failure;
+use crate::quota::Judged;
 use crate::record::{self, Record};
 use crate::repository::Loaded;
-use crate::{dispatch, key, outgoing, repository, usage};
+use crate::{dispatch, key, outgoing, quota, repository, usage};
 
 /// Longest chain of parents that is followed; a longer one counts as this deep.
 const DEPTH_MAX: u32 = 32;
@@ -45,6 +46,8 @@ pub struct Evaluation {
     pub depth: u32,
     /// How long it is expected to run; `None` when nobody knows, or its pool doesn't ask.
     pub expected: Option<Estimate>,
+    /// Whose use it counts as.
+    pub charge: Charge,
 }
 
 /// What a request says, as far as its sender may say it.
@@ -101,7 +104,10 @@ where
     let parent = parent(ports, &metadata).await?;
     let mut facts = facts(ports, request, &metadata, &demand, (job, parent.as_ref())).await?;
     facts.job.tags = tags;
-    let derivation = ctx.policy.derive_for(&facts, Some(identity));
+    let (derivation, is_new) = (ctx.policy.derive_for(&facts, Some(identity)), job.is_none());
+    let judged = quota::judge(ctx, ports, (&metadata, &demand), derivation, is_new).await?;
+    let Judged { derivation, charge, refusals: over } = judged;
+    refusals.extend(over);
     let pools = identity.open_pools(ctx.pools);
     let admission = admission::admit(&AdmissionInput {
         request,
@@ -129,6 +135,8 @@ where
     }
     let routed = Routed { request, demand: &demand, derivation: &derivation, pools: &pools };
     let pool = job.and_then(|job| elsewhere(ctx, &routed, job)).or(admission.pool);
+    let chosen = pool.as_ref().and_then(|pool| ctx.pool(pool)).filter(|_| is_new);
+    refusals.extend(chosen.and_then(|pool| quota::kept_from(ctx.policy, &charge, &demand, pool)));
     let asks = pool.as_ref().and_then(|pool| ctx.pool(pool)).is_some_and(|pool| pool.mode == PoolMode::Held);
     let asked = Asked {
         request,
@@ -144,7 +152,7 @@ where
         decided_at: ports.now(),
         warnings,
     };
-    Ok(Evaluation { definition, metadata, demand, decision, refusals, depth: facts.lineage.depth, expected })
+    Ok(Evaluation { definition, metadata, demand, decision, refusals, depth: facts.lineage.depth, expected, charge })
 }
 
 impl Evaluation {

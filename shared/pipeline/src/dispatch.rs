@@ -21,9 +21,10 @@ use crate::context::Context;
 use crate::derive::{self, Again, Evaluation};
 use crate::failure::Failure;
 use crate::outgoing::{self, Outgoing, Owner};
+use crate::quota::{self, Hours};
 use crate::record::Record;
 use crate::repository::{self, Change, Changed, Loaded};
-use crate::{dead, internal, key, start, stop};
+use crate::{account, dead, internal, key, start, stop};
 
 /// What dispatching calls.
 pub trait Ports:
@@ -119,12 +120,43 @@ async fn attempt<P: Ports>(
     if ctx.pool(&decision.pool).is_some_and(|pool| pool.mode == PoolMode::Held) {
         return start::stand(ctx, ports, loaded, evaluation).await;
     }
-    let Claim::Won(claimed) = claim(ctx, ports, loaded, record, request, evaluation, None).await? else {
-        return Ok(());
+    let mut evaluation = evaluation.clone();
+    if let Some(until) = over_hours(ctx, ports, &mut evaluation).await? {
+        return later(ctx, ports, loaded, until).await;
+    }
+    let evaluation = &evaluation;
+    let claimed = match claim(ctx, ports, loaded, record, request, evaluation, None).await? {
+        Claim::Won(claimed) => claimed,
+        Claim::OverQuota => {
+            let until = quota::wait(None, ports.now().as_millisecond());
+            return later(ctx, ports, loaded, until).await;
+        }
+        Claim::Lost | Claim::Superseded => return Ok(()),
     };
     let call = call(ctx, ports, &claimed.job, request, evaluation).await?;
     let outcome = ports.submit_job(&call).await;
     settle_outcome(ctx, ports, &claimed, outcome).await
+}
+
+/// Until when a job waits whose team has used up its GPU-hours, milliseconds since 1970; `None` for one that may go on,
+/// which is then said to borrow if it does.
+async fn over_hours<P: Ports>(
+    ctx: &Context<'_>,
+    ports: &P,
+    evaluation: &mut Evaluation,
+) -> Result<Option<i64>, Failure> {
+    let as_asked = ctx.pool(&evaluation.decision.pool).is_some_and(|pool| pool.mode.submits_as_asked());
+    if as_asked || !evaluation.charge.counted {
+        return Ok(None);
+    }
+    match quota::hours(ctx, ports, evaluation, ports.now().as_millisecond()).await? {
+        Hours::Within => Ok(None),
+        Hours::Borrows => {
+            evaluation.charge.borrowed = true;
+            Ok(None)
+        }
+        Hours::Waits(until) => Ok(Some(until)),
+    }
 }
 
 /// The time before which no submission should be tried, when that isn't now. A held job isn't submitted here.
@@ -142,7 +174,15 @@ where
     P: WriteItems + SendMessage + PutEvents + Clock + Sync,
 {
     let now = ports.now().as_millisecond();
-    let not_before = until.max(now.saturating_add(wait_for_a_token(ctx, &loaded.job, now)));
+    later(ctx, ports, loaded, until.max(now.saturating_add(wait_for_a_token(ctx, &loaded.job, now)))).await
+}
+
+/// Leaves a job in the queue until a time.
+async fn later<P>(ctx: &Context<'_>, ports: &P, loaded: &Loaded, not_before: i64) -> Result<(), Failure>
+where
+    P: WriteItems + SendMessage + PutEvents + Clock + Sync,
+{
+    let now = ports.now().as_millisecond();
     let job = Job { not_before, updated_at: now, ..loaded.job.clone() };
     match repository::write(ports, ctx.settings, loaded, Change::of(job)).await {
         Ok(()) => {
@@ -186,6 +226,8 @@ pub(crate) enum Claim {
     Won(Box<Loaded>),
     /// It can't be claimed now, or somebody else was faster.
     Lost,
+    /// Its team would hold more GPUs in its tier than it may.
+    OverQuota,
     /// The plan that it was claimed for isn't its pool's any more.
     Superseded,
 }
@@ -209,6 +251,7 @@ pub(crate) async fn claim<P: Ports>(
     };
     let mut job = decided(&loaded.job, decision);
     job.needs = evaluation.needs();
+    job.charge = evaluation.charge.clone();
     job.state = JobState::Claimed;
     job.attempt = loaded.job.attempt.saturating_add(1);
     job.claim = Some(osprey_model::job::Claim { at: now, queue: queue.clone(), empty_lists: 0 });
@@ -216,13 +259,26 @@ pub(crate) async fn claim<P: Ports>(
     job.updated_at = now;
     let mut with = decision_write(record, &job, decision);
     with.extend(step);
-    match repository::write(ports, ctx.settings, loaded, Change { job: job.clone(), with }).await {
+    let most = most(ctx, pool, &job);
+    let change = Change { job: job.clone(), with };
+    match repository::write_within(ports, ctx.settings, loaded, change, most).await {
         Ok(()) => Ok(Claim::Won(Box::new(Loaded { job, version: loaded.version.saturating_add(1) }))),
-        // The job's state item is the first write, and of the others only the plan's step has a condition.
+        // The job's state item is the first write, and of the others only the cap and the plan's step have a condition.
         Err(Failure::Store(StoreError::Conflict { index: 0 })) => Ok(Claim::Lost),
+        Err(Failure::Store(StoreError::Conflict { index: repository::CAP }))
+            if most.is_some() && account::takes(&loaded.job, &job) =>
+        {
+            Ok(Claim::OverQuota)
+        }
         Err(Failure::Store(StoreError::Conflict { .. })) => Ok(Claim::Superseded),
         Err(failure) => Err(failure),
     }
+}
+
+/// Most GPUs that a job's team may hold in its tier; `None` for no limit. Where Osprey only looks on it has none.
+fn most(ctx: &Context<'_>, pool: &Pool, job: &Job) -> Option<u32> {
+    let team = job.team.as_deref().filter(|_| job.charge.counted && !pool.mode.submits_as_asked())?;
+    ctx.policy.team_gpus_max(team, &job.tier)
 }
 
 /// The queue that a job goes to: its tier's, or the one it asked for where nothing is decided for it.

@@ -22,6 +22,8 @@
 //! | `ESTIMATES` | how they were known | how estimates of run times came out |
 //! | `OUTBOX` | `time#job#version` | an event that isn't put on the bus yet |
 //! | `USAGE#team` | `DAY#yyyy-mm-dd` | GPU-milliseconds of the day, by kind |
+//! | | `GPUS` | GPUs that the team's jobs hold, by tier |
+//! | | `HOLD#id` | what one of them holds of the team's quotas |
 
 use std::fmt::Write as _;
 
@@ -162,6 +164,18 @@ pub fn dead(id: JobId) -> Key {
 #[must_use]
 pub fn usage(team: &str, day: &str) -> Key {
     Key::new(format!("USAGE#{team}"), format!("{DAY}{day}"))
+}
+
+/// GPUs that a team's jobs hold, by tier.
+#[must_use]
+pub fn team_gpus(team: &str) -> Key {
+    Key::new(format!("USAGE#{team}"), "GPUS")
+}
+
+/// What a job holds of its team's quotas.
+#[must_use]
+pub fn team_hold(team: &str, id: JobId) -> Key {
+    Key::new(format!("USAGE#{team}"), format!("{HOLD}{id}"))
 }
 
 /// The partition of a pool's line.

@@ -4,6 +4,7 @@
 //! after a claim. Start with [`dispatch`] (a queued job becomes a Batch job) and [`apply`] (an event moves it on).
 //! Nothing here reads a clock except through the [`osprey_ports::Clock`] port, right before Batch is called.
 
+pub mod account;
 pub mod acted;
 pub mod apply;
 pub mod compact;
@@ -23,6 +24,7 @@ pub mod key;
 pub mod line;
 pub mod outbox;
 pub mod outgoing;
+mod quota;
 pub mod record;
 pub mod redrive;
 pub mod repository;

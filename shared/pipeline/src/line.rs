@@ -9,7 +9,7 @@
 //! consistently: rows say all that a decision needs.
 
 use osprey_model::id::{JobId, PolicyRevision, PoolName, TierName};
-use osprey_model::job::{Job, JobState, Needs};
+use osprey_model::job::{Charge, Job, JobState, Needs};
 use osprey_ports::{Expect, Item, Key, QueryItems, SortQuery, Write};
 use serde::{Deserialize, Serialize};
 
@@ -39,6 +39,9 @@ pub struct InLine {
     /// Its team.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub team: Option<String>,
+    /// Whose use it counts as.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub charge: Charge,
     /// The policy revision that its number was derived by.
     pub policy: PolicyRevision,
 }
@@ -61,6 +64,9 @@ pub struct Holding {
     /// Its team.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub team: Option<String>,
+    /// Whose use it counts as.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub charge: Charge,
     /// When it was claimed. The same from then on to its start, so that the row needn't be written in between.
     pub since: i64,
     /// When it started to run; `None` while it is on its way.
@@ -137,6 +143,7 @@ fn in_line(job: &Job) -> InLine {
         gpus: job.gpus,
         needs: job.needs,
         team: job.team.clone(),
+        charge: job.charge.clone(),
         policy: job.policy.clone(),
     }
 }
@@ -150,6 +157,7 @@ fn holding(job: &Job) -> Holding {
         gpus: job.gpus,
         needs: job.needs,
         team: job.team.clone(),
+        charge: job.charge.clone(),
         since: job.claim_at().or(run.map(|run| run.claimed_at.unwrap_or(run.submitted_at))).unwrap_or(job.updated_at),
         started_at: run.and_then(|run| run.started_at),
         node: run.and_then(|run| run.node.clone()),

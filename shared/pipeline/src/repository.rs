@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 
 use crate::context::Settings;
 use crate::failure::Failure;
-use crate::{key, line, outbox, waits};
+use crate::{account, key, line, outbox, waits};
 
 /// Bytes of most items.
 const BYTES_USUAL: usize = 1024;
@@ -135,6 +135,20 @@ pub async fn write<P: WriteItems + PutEvents + Sync>(
     loaded: &Loaded,
     change: Change,
 ) -> Result<(), Failure> {
+    write_within(ports, settings, loaded, change, None).await
+}
+
+/// Writes a change as [`write`] does, under the most GPUs that the job's team may hold in its tier, where there is such.
+///
+/// # Errors
+/// As [`write`]; when the team would hold more, the conflict is that of write [`CAP`].
+pub async fn write_within<P: WriteItems + PutEvents + Sync>(
+    ports: &P,
+    settings: &Settings,
+    loaded: &Loaded,
+    change: Change,
+    team_gpus_max: Option<u32>,
+) -> Result<(), Failure> {
     let change = change.settled();
     let (before, after) = (&loaded.job, &change.job);
     if !(before.state.may_become(after.state) || before.state == after.state && !after.state.is_final()) {
@@ -142,7 +156,7 @@ pub async fn write<P: WriteItems + PutEvents + Sync>(
         return Err(osprey_model::job::Broken { job: after.id, rule }.into());
     }
     let expect = Expect::Version(loaded.version);
-    let mut writes = writes(Some(before), after, settings, expect)?;
+    let mut writes = within(Some(before), after, settings, expect, team_gpus_max)?;
     writes.extend(change.with);
     ports.write_items(&writes).await?;
     outbox::put(ports, Some(before), after, expect).await;
@@ -155,7 +169,21 @@ pub async fn write<P: WriteItems + PutEvents + Sync>(
 /// # Errors
 /// When the job breaks a rule.
 pub fn writes(before: Option<&Job>, after: &Job, settings: &Settings, expect: Expect) -> Result<Vec<Write>, Failure> {
+    within(before, after, settings, expect, None)
+}
+
+/// Where in a transaction the counter of a team's GPUs is, when the change takes some.
+pub const CAP: usize = 1;
+
+fn within(
+    before: Option<&Job>,
+    after: &Job,
+    settings: &Settings,
+    expect: Expect,
+    team_gpus_max: Option<u32>,
+) -> Result<Vec<Write>, Failure> {
     let mut writes = vec![Write::Put { item: item(after, settings)?, expect }];
+    writes.extend(account::writes(before, after, team_gpus_max));
     writes.extend(line::writes(before, after));
     writes.extend(waits::end(before, after));
     writes.extend(outbox::Entry::of(before, after, expect).map(|event| event.write()));

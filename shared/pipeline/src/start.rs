@@ -53,6 +53,7 @@ where
 {
     let mut job = dispatch::decided(&loaded.job, &evaluation.decision);
     job.needs = evaluation.needs();
+    job.charge = evaluation.charge.clone();
     job.scheduled = true;
     job.updated_at = ports.now().as_millisecond();
     match repository::write(ports, ctx.settings, loaded, Change::of(job.clone())).await {
@@ -76,6 +77,13 @@ pub(crate) async fn announce<P: SendMessage + Sync>(ctx: &Context<'_>, ports: &P
 /// A job that a plan starts, read and derived again.
 #[derive(Clone, Debug)]
 pub struct Prepared(Again);
+
+impl Prepared {
+    /// The same start, said to go on beyond its team's quota or not.
+    pub fn borrow(&mut self, is_borrowed: bool) {
+        self.0.evaluation.charge.borrowed = is_borrowed;
+    }
+}
 
 /// What came of preparing a start.
 pub enum Preparation {
@@ -159,6 +167,8 @@ pub enum Claimed {
     Ready(Box<Ready>),
     /// It isn't there to be claimed any more.
     Gone,
+    /// Its team holds what it may in its tier: another pool was faster.
+    OverQuota,
     /// Another plan is the pool's.
     Superseded,
 }
@@ -180,6 +190,7 @@ pub async fn claim<P: Ports>(
             Ok(Claimed::Ready(Box::new(Ready { claimed: *claimed, call })))
         }
         Claim::Lost => Ok(Claimed::Gone),
+        Claim::OverQuota => Ok(Claimed::OverQuota),
         Claim::Superseded => Ok(Claimed::Superseded),
     }
 }

@@ -55,6 +55,25 @@ impl Policy {
         }
     }
 
+    /// The same derivation with its job moved to the tier of preemptible jobs, since its team has used up its quota: a last
+    /// step `quota` says so. One that is there already, or a policy without such a tier, changes nothing.
+    #[must_use]
+    pub fn demoted(&self, mut derivation: Derivation, because: BTreeMap<String, FactValue>) -> Derivation {
+        let Some(tier) = self.preemptible_tier().filter(|tier| tier.name != derivation.tier) else { return derivation };
+        let (before, after) = (derivation.priority, derivation.priority.min(self.derive_rules().floor));
+        derivation.steps.push(Step {
+            rule: "quota".to_owned(),
+            matched: true,
+            contribution: i64::from(after) - i64::from(before),
+            priority_after: after.into(),
+            because,
+            error: None,
+        });
+        derivation.priority = after;
+        derivation.tier = tier.name.clone();
+        derivation
+    }
+
     /// Tries the rules in order; says why when one fails.
     fn apply(&self, facts: &Facts, account: &mut Account) -> Option<String> {
         let mut rules = self.rules().iter();

@@ -333,3 +333,17 @@ proptest! {
         prop_assert!(policy.derive(&with).priority <= policy.derive(&without).priority);
     }
 }
+
+#[test]
+fn a_job_over_its_teams_quota_is_moved_to_the_preemptible_tier_by_a_step_of_its_own() {
+    let policy = policy(DEFAULT);
+    let derivation = policy.derive(&Facts::default());
+    let because = BTreeMap::from([("quota".to_owned(), FactValue::Text("used up".to_owned()))]);
+    let demoted = policy.demoted(derivation.clone(), because.clone());
+    assert_eq!((demoted.priority, demoted.tier.as_str()), (0, "preemptible"));
+    let step = demoted.steps.last().expect("a step");
+    assert_eq!((step.rule.as_str(), step.contribution, step.because.clone()), ("quota", -500, because.clone()));
+    let sum: i64 = demoted.steps.iter().map(|step| step.contribution).sum();
+    assert_eq!(sum, 0);
+    assert_eq!(policy.demoted(demoted.clone(), because), demoted);
+}

@@ -96,6 +96,12 @@ impl Rules {
         }
     }
 
+    /// Whether a decision asks what teams use.
+    #[must_use]
+    pub fn asks_of_teams(&self) -> bool {
+        self.quota.asks_of_teams() || self.tiers.iter().any(|tier| tier.team_gpus_max.is_some())
+    }
+
     /// The index of a tier, as jobs name it; that of no tier for a name that the policy doesn't have (any more).
     #[must_use]
     pub fn tier(&self, name: &TierName) -> u16 {

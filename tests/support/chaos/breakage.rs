@@ -72,11 +72,17 @@ pub enum Breakage {
     LetEverybodyIn,
     /// Whoever asks for something is taken for an operator.
     TakeAllForOperators,
+    /// What a team holds is added up without its cap.
+    DropTheCap,
+    /// What a team holds is never given back.
+    ForgetReleases,
+    /// An attempt over midnight counts on its first day alone.
+    CountOneDay,
 }
 
 impl Breakage {
     /// Every breakage with its name, and the seeds within which it must be caught.
-    pub const ALL: [(Self, &'static str, u64); 33] = [
+    pub const ALL: [(Self, &'static str, u64); 36] = [
         (Self::DropTheClaim, "drop-the-claim", 50),
         (Self::TrustArrivalOrder, "trust-arrival-order", 50),
         (Self::Overwrite, "overwrite", 200),
@@ -110,6 +116,9 @@ impl Breakage {
         (Self::ForgetHoldings, "forget-holdings", 50),
         (Self::LetEverybodyIn, "let-everybody-in", 50),
         (Self::TakeAllForOperators, "take-all-for-operators", 50),
+        (Self::DropTheCap, "drop-the-cap", 500),
+        (Self::ForgetReleases, "forget-releases", 20),
+        (Self::CountOneDay, "count-one-day", 100),
     ];
 
     /// Its name.

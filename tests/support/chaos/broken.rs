@@ -19,6 +19,9 @@ impl World {
             Breakage::TearTransactions => Some(writes.iter().take(1).cloned().collect()),
             Breakage::CountTwice => Some(writes.iter().map(doubled).collect()),
             Breakage::CountNever => Some(without(writes, |write| matches!(write, Write::Add { .. }))),
+            Breakage::DropTheCap => Some(writes.iter().map(uncapped).collect()),
+            Breakage::ForgetReleases => Some(without(writes, is_release)),
+            Breakage::CountOneDay => Some(on_one_day(writes)),
             Breakage::ForgetToLook => Some(writes.iter().map(hidden_while_waiting).collect()),
             Breakage::DropThePlanGuard => Some(writes.iter().map(|write| unconditional_if(write, is_plan)).collect()),
             Breakage::HideJobs => Some(writes.iter().map(unlisted).collect()),
@@ -69,6 +72,42 @@ fn doubled(write: &Write) -> Write {
         },
         other => other.clone(),
     }
+}
+
+fn uncapped(write: &Write) -> Write {
+    let mut write = write.clone();
+    if let Write::Add { at_most, .. } = &mut write {
+        at_most.clear();
+    }
+    write
+}
+
+fn is_release(write: &Write) -> bool {
+    matches!(write, Write::Add { key, amounts, .. } if key.sort == "GPUS" && amounts.values().any(|amount| *amount < 0))
+}
+
+/// What is counted on several days is counted on the first of them.
+fn on_one_day(writes: &[Write]) -> Vec<Write> {
+    let mut first = None;
+    let mut made = Vec::new();
+    for write in writes {
+        let mut write = write.clone();
+        if let Write::Add { key, amounts, .. } = &mut write
+            && key.sort.starts_with("DAY#")
+        {
+            match first.and_then(|place: usize| made.get_mut(place)) {
+                Some(Write::Add { amounts: all, .. }) => {
+                    for (name, amount) in std::mem::take(amounts) {
+                        *all.entry(name).or_insert(0) += amount;
+                    }
+                    continue;
+                }
+                _ => first = Some(made.len()),
+            }
+        }
+        made.push(write);
+    }
+    made
 }
 
 /// Nobody finds a waiting job: neither by the edge from its parent nor in the index of what is due.

@@ -85,6 +85,7 @@ fn depend_on_batch(world: &mut World) -> bool {
         retries: None,
         team: "search",
         gpus: 0,
+        saves_ms: None,
         urgent: false,
         forbidden: false,
     };

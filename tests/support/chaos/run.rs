@@ -225,7 +225,7 @@ impl Run {
             let mut world = enter(&self.world);
             let most = world.faults.skew_ms_max;
             let skew = world.streams.calls.between(-most, most);
-            (wiring::policy(world.policy, world.knows_senders()), skew)
+            (wiring::policy(world.policy, world.knows_senders(), world.has_quotas), skew)
         };
         {
             let mut world = enter(&self.world);

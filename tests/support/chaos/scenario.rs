@@ -25,6 +25,8 @@ pub enum Truth {
         team: &'static str,
         /// GPUs that it holds.
         gpus: i64,
+        /// How often it saves its work, in milliseconds of its run.
+        saves_ms: Option<i64>,
         /// Whether it belongs to the tier that can be taken away.
         urgent: bool,
         /// Whether its sender may not send it.
@@ -249,6 +251,7 @@ impl Job {
             retries: self.retries,
             team: TEAMS.get(self.team).copied().unwrap_or_default(),
             gpus: self.gpus * self.children.max(1),
+            saves_ms: self.preemptible.then_some(300_000),
             urgent: self.urgent && !self.preemptible,
             forbidden: false,
         };

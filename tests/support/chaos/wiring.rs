@@ -114,19 +114,45 @@ name = "above"
 at_least = 1150
 "#;
 
-/// Every policy; a run switches between them.
-static POLICIES: LazyLock<Vec<Arc<Policy>>> = LazyLock::new(|| all(TIERS));
-/// The same, each with identities.
-static GUARDED: LazyLock<Vec<Arc<Policy>>> = LazyLock::new(|| all(&format!("{TIERS}{}", senders::IDENTITIES)));
+/// Most GPUs that a team holds at once in a tier, in runs with quotas. The largest job has as many.
+pub const TEAM_GPUS_MAX: u32 = 32;
+
+/// What is added to each policy in runs with quotas. Teams soon go on beyond their GPU-hours, which are so few that all of
+/// them do.
+const QUOTAS: &str = r#"
+[quota]
+gpu_hours_day = 0.5
+borrowing = true
+fair_share = true
+gpus = { critical = 32, experimental = 32, preemptible = 32 }
+"#;
+
+/// Every policy; a run switches between them. One list with identities or without, each with quotas or without.
+static POLICIES: LazyLock<[[Vec<Arc<Policy>>; 2]; 2]> = LazyLock::new(|| {
+    let guarded = |rest: &str| [all(rest), all(&format!("{rest}{}", senders::IDENTITIES))];
+    [guarded(TIERS), guarded(&format!("{TIERS}{QUOTAS}"))]
+});
 
 fn all(rest: &str) -> Vec<Arc<Policy>> {
     [PLAIN, RULED, BRIEF, ABOVE].iter().map(|text| Arc::new(load(&format!("{text}{rest}")))).collect()
 }
 
-/// A policy by its number, with or without identities; the first for a number that none has.
+/// Whether the policies of a seed have quotas.
 #[must_use]
-pub fn policy(number: usize, is_guarded: bool) -> Arc<Policy> {
-    let policies = if is_guarded { &GUARDED } else { &POLICIES };
+pub fn has_quotas(seed: u64) -> bool {
+    Random::fork(seed, "quotas").chance(500_000)
+}
+
+/// A policy by its number, with or without identities and quotas; the first for a number that none has.
+#[must_use]
+pub fn policy(number: usize, is_guarded: bool, has_quotas: bool) -> Arc<Policy> {
+    let [[plain, guarded], [quotas, both]] = &*POLICIES;
+    let policies = match (has_quotas, is_guarded) {
+        (false, false) => plain,
+        (false, true) => guarded,
+        (true, false) => quotas,
+        (true, true) => both,
+    };
     policies.get(number).or(policies.first()).cloned().unwrap_or_else(|| Arc::new(load(TIERS)))
 }
 

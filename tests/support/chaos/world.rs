@@ -152,6 +152,8 @@ pub struct World {
     pub wired: Wired,
     /// Pools whose mode has changed, by number.
     pub changed_modes: BTreeSet<usize>,
+    /// Whether the policies have quotas.
+    pub has_quotas: bool,
     /// Until when the On-Demand pool gets no nodes.
     pub barren_until: i64,
     /// The account.
@@ -228,6 +230,7 @@ impl World {
             pools: Pools::default(),
             wired,
             changed_modes: BTreeSet::new(),
+            has_quotas: wiring::has_quotas(seed),
             barren_until,
             faults,
             journal: Journal::new(with_story),

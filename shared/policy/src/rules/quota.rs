@@ -174,6 +174,13 @@ impl QuotaRules {
         self.fair_share || limits(&self.every) || self.teams.values().any(limits)
     }
 
+    /// Whether some team has a limit of GPU-hours.
+    #[must_use]
+    pub fn limits_hours(&self) -> bool {
+        let limits = |quota: &TeamQuota| quota.day_gpu_ms.is_some() || quota.week_gpu_ms.is_some();
+        limits(&self.every) || self.teams.values().any(limits)
+    }
+
     /// The first reserve that a job may take from.
     #[must_use]
     pub fn reserve_of(&self, metadata: &Metadata, tier: &TierName) -> Option<&Reserve> {

@@ -75,7 +75,7 @@ pub fn gpus_of_a_child(world: &World, job: &BatchJob) -> i64 {
 }
 
 /// GPUs that a Batch job takes: those of all children for an array.
-fn gpus(world: &World, job: &BatchJob) -> i64 {
+pub fn gpus(world: &World, job: &BatchJob) -> i64 {
     let track = world.observer.jobs.get(&job.owner);
     let sent = track.and_then(|track| world.sent.iter().find(|sent| sent.id.as_str() == track.message));
     match sent.map(|sent| &sent.draft.truth) {

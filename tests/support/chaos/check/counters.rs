@@ -34,21 +34,33 @@ struct Run {
 pub fn check(world: &World, table: &Table) -> Result<(), String> {
     let mut usage = Usage::new();
     for (id, (job, _)) in &table.jobs {
-        let Some(Truth::Job { gpus, team, retries, .. }) = truth_of(world, job) else { continue };
+        let Some(Truth::Job { gpus, team, retries, saves_ms, .. }) = truth_of(world, job) else { continue };
         let runs = runs(world, table, id)?;
+        let mut crashed = false;
         for run in &runs {
             use_up(&mut usage, team, *gpus, run);
+            lose(&mut usage, team, *gpus, (run, *saves_ms));
+            if crashed && run.from < run.to && *gpus > 0 {
+                *usage.entry(((*team).to_owned(), day_of(run.from), "restarts".to_owned())).or_insert(0) += 1;
+            }
+            crashed = FAILURES.contains(&run.class);
         }
         counts(world, table, id, job, *gpus, &runs)?;
         budgets(world, id, job, &runs, retries.unwrap_or(FAILURES_MAX))?;
         success(id, job, &runs)?;
     }
     usage.retain(|_, amount| *amount > 0);
-    if usage == table.usage {
+    // How long jobs waited isn't in Batch's log.
+    let (waited, kept): (Usage, Usage) =
+        table.usage.clone().into_iter().partition(|((_, _, name), _)| name == "queue_gpu_ms");
+    if let Some((key, amount)) = waited.iter().find(|(_, amount)| **amount < 0) {
+        return Err(format!("{key:?} is {amount}: nobody waits for less than nothing"));
+    }
+    if usage == kept {
         return Ok(());
     }
-    let differs = usage.iter().find(|(key, amount)| table.usage.get(key) != Some(amount));
-    let wrong = differs.map(|(key, want)| format!("{key:?} is {:?} where {want} was used", table.usage.get(key)));
+    let differs = usage.iter().find(|(key, amount)| kept.get(key) != Some(amount));
+    let wrong = differs.map(|(key, want)| format!("{key:?} is {:?} where {want} was used", kept.get(key)));
     Err(format!(
         "usage differs from Batch's log: {}",
         wrong.unwrap_or_else(|| "there is more than was used".to_owned())
@@ -107,6 +119,22 @@ fn use_up(usage: &mut Usage, team: &str, gpus: i64, run: &Run) {
         for name in ["gpu_ms", kind] {
             *usage.entry((team.to_owned(), day.clone(), name.to_owned())).or_insert(0) += gpu_ms(gpus, from, to);
         }
+        from = to;
+    }
+}
+
+/// What a crash, an eviction or a lost host lost: the work at the end of the run that wasn't saved.
+fn lose(usage: &mut Usage, team: &str, gpus: i64, (run, saves_ms): (&Run, Option<i64>)) {
+    let kind = match run.class {
+        class if FAILURES.contains(&class) => "crash_gpu_ms",
+        "host_lost" | "preempted" => "eviction_gpu_ms",
+        _ => return,
+    };
+    let ran = (run.to - run.from).max(0);
+    let mut from = run.to - saves_ms.map_or(ran, |saves| ran % saves);
+    while from < run.to {
+        let to = ((from / DAY_MS + 1) * DAY_MS).min(run.to);
+        *usage.entry((team.to_owned(), day_of(from), kind.to_owned())).or_insert(0) += gpu_ms(gpus, from, to);
         from = to;
     }
 }

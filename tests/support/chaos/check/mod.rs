@@ -11,6 +11,7 @@ pub mod letters;
 pub mod lineage;
 pub mod messages;
 pub mod order;
+pub mod quotas;
 pub mod routes;
 pub mod runs;
 mod table;
@@ -32,6 +33,7 @@ pub fn all(finished: &Finished) -> Result<(), String> {
     messages::check(world, &table)?;
     runs::check(world, &table)?;
     capacity::check(world, &table)?;
+    quotas::check(world, &table)?;
     order::check(world)?;
     counters::check(world, &table)?;
     lineage::check(world, &table)?;

@@ -25,6 +25,10 @@ pub struct Table {
     pub letters: BTreeMap<String, (Value, bool)>,
     /// GPU-milliseconds by team, day and kind.
     pub usage: BTreeMap<(String, String, String), i64>,
+    /// GPUs that teams hold by tier, as the counters have it.
+    pub held: BTreeMap<(String, String), i64>,
+    /// Jobs that hold something of their teams' quotas.
+    pub holding: BTreeSet<String>,
     /// Events that aren't put yet.
     pub outbox: Vec<Value>,
     /// Jobs whose message is kept.
@@ -87,6 +91,12 @@ impl Table {
             "OUTBOX" => self.outbox.push(body),
             "ACTION" => drop(self.actions.insert(id.to_owned(), body)),
             "DEAD" => drop(self.letters.insert(id.to_owned(), (body, is_listed))),
+            "USAGE" if sort == "GPUS" => {
+                for (tier, amount) in body.as_object().into_iter().flatten() {
+                    self.held.insert((id.to_owned(), tier.clone()), amount.as_i64().unwrap_or(i64::MIN));
+                }
+            }
+            "USAGE" if sort.starts_with("HOLD#") => drop(self.holding.insert(rest("HOLD#").unwrap_or_default())),
             "USAGE" => {
                 let day = sort.strip_prefix("DAY#").unwrap_or_default().to_owned();
                 for (name, amount) in body.as_object().into_iter().flatten() {

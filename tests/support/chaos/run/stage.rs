@@ -55,6 +55,7 @@ impl Stage {
             retries: None,
             team: "search",
             gpus: 0,
+            saves_ms: None,
             urgent: false,
             forbidden: false,
         };

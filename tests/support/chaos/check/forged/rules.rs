@@ -239,6 +239,9 @@ fn usage_that_differs_from_batchs_log_is_found() {
     let day = ("USAGE#search", "DAY#2026-11-29");
     found("usage differs", |world| reword(world, day, "85000", "85001"));
     found("usage differs", |world| reword(world, day, r#""failed_gpu_ms":20000,"#, ""));
+    found("usage differs", |world| reword(world, day, r#""crash_gpu_ms":20000,"#, ""));
+    found("usage differs", |world| reword(world, day, r#""restarts":1,"#, r#""restarts":2,"#));
+    found("nobody waits for less than nothing", |world| reword(world, day, ":700", ":-700"));
     found("there is more than was used", |world| {
         write(world, 0, ("USAGE#vision", "DAY#2026-11-29"), r#"{"gpu_ms":1}"#)
     });
@@ -420,4 +423,45 @@ fn an_act_on_the_job_of_another_is_found() {
     found("may ask for what it asked for with m5, and may not", |world| {
         reword(world, ("ACTION#m5", "OUTCOME"), r#""sender""#, r#""refusal":{"code":"NotAllowed"},"sender""#);
     });
+}
+
+// Quotas.
+
+#[test]
+fn what_is_still_held_when_nothing_runs_is_found() {
+    found("is said to hold 8 GPUs in tier critical, and nothing runs", |world| {
+        write(world, 0, ("USAGE#search", "GPUS"), r#"{"critical":8}"#);
+    });
+    found("job x is said to hold GPUs of its team", |world| write(world, 0, ("USAGE#search", "HOLD#x"), "{}"));
+    found("no policy asks for it", |world| write(world, 0, ("USAGE#search", "GPUS"), r#"{"critical":0}"#));
+    sound_still(|world| {
+        world.has_quotas = true;
+        write(world, 0, ("USAGE#search", "GPUS"), r#"{"critical":0}"#);
+    });
+}
+
+#[test]
+fn a_team_that_holds_more_than_it_may_is_found() {
+    let more = |world: &mut super::World| {
+        world.has_quotas = true;
+        for sent in &mut world.sent {
+            if let Truth::Job { gpus, .. } = &mut sent.draft.truth {
+                *gpus = 33;
+            }
+        }
+    };
+    let world = |change: fn(&mut super::World)| {
+        let mut world = log();
+        more(&mut world);
+        change(&mut world);
+        world
+    };
+    let read = |world: &super::World| super::super::table::Table::read(&world.store).unwrap();
+    let checked = |world: super::World| super::super::quotas::check(&world, &read(&world));
+    let told = checked(world(|_| {}));
+    assert!(told.as_ref().is_err_and(|told| told.contains("held 33 GPUs in tier")), "{told:?}");
+    // Without quotas, and where somebody changed the mode of a pool, nobody is held back.
+    assert_eq!(checked(world(|world| world.has_quotas = false)), Ok(()));
+    let changed = |world: &mut super::World| assert!(world.changed_modes.insert(0));
+    assert_eq!(checked(world(changed)), Ok(()));
 }

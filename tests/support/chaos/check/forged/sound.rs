@@ -30,6 +30,7 @@ pub fn job(id: &str) -> Truth {
         retries: None,
         team: "search",
         gpus: 2,
+        saves_ms: None,
         urgent: false,
         forbidden: false,
     }
@@ -45,6 +46,7 @@ fn child_truth() -> Truth {
         retries: None,
         team: "search",
         gpus: 1,
+        saves_ms: None,
         urgent: false,
         forbidden: false,
     }
@@ -106,12 +108,20 @@ pub fn log() -> World {
     world.unsent = 0;
     world.is_guarded = true;
     world.faults.meddling = 0;
+    world.has_quotas = false;
     parent(&mut world);
     child(&mut world);
     dead(&mut world);
     others(&mut world);
-    let day = (r#""failed_gpu_ms":20000"#, r#""gpu_ms":85000"#, r#""useful_gpu_ms":65000"#);
-    let body = format!("{{{},{},{}}}", day.0, day.1, day.2);
+    let day = [
+        r#""crash_gpu_ms":20000"#,
+        r#""failed_gpu_ms":20000"#,
+        r#""gpu_ms":85000"#,
+        r#""queue_gpu_ms":700"#,
+        r#""restarts":1"#,
+        r#""useful_gpu_ms":65000"#,
+    ];
+    let body = format!("{{{}}}", day.join(","));
     write(&mut world, 200_000, ("USAGE#search", "DAY#2026-11-29"), &body);
     world
 }
