@@ -107,6 +107,7 @@ fn job(id: &str, random: &mut Random, scripts: &mut Vec<Script>) -> (String, Tru
         retries: None,
         team: "search",
         gpus: 8,
+        saves_ms: None,
         urgent: true,
         forbidden: true,
     };
