@@ -35,7 +35,7 @@ fn charge(policy: &Policy, metadata: &Metadata, tier: &TierName) -> Charge {
         counted: metadata.team.is_some() && policy.asks_of_teams(),
         borrowed: false,
         reserve: reserve.map(|reserve| reserve.name.clone()),
-        user: limited.and_then(|_| metadata.user.as_deref()).map(|user| cut(user, USER_CHARS_MAX)),
+        user: limited.and(metadata.user.as_deref()).map(|user| cut(user, USER_CHARS_MAX)),
     }
 }
 
