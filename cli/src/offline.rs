@@ -121,6 +121,7 @@ impl Offline {
                 memory_mib_per_node: None,
                 queues: queues.collect::<BTreeMap<_, _>>(),
                 fair_share: true,
+                preemption: true,
             }
         })
     }

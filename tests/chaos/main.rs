@@ -104,7 +104,7 @@ fn seeds(options: &Options) -> bool {
         ));
     };
     let tally = chaos::run_seeds(options.first, options.seeds, options.threads, planted, &tell);
-    let Tally { passed, failed, jobs, batch_jobs, extras, planned, settled_ms_max, walked, hash } = tally;
+    let Tally { passed, failed, jobs, batch_jobs, extras, planned, evictions, settled_ms_max, walked, hash } = tally;
     // The speed is no two times the same, and everything on standard output is.
     let speed = to_f64(passed + failed) / began.elapsed().as_secs_f64();
     drop(writeln!(std::io::stderr(), "{speed:.0} seeds/s on {} threads", options.threads));
@@ -113,7 +113,9 @@ fn seeds(options: &Options) -> bool {
         "{jobs} jobs, {batch_jobs} Batch jobs, {extras} second ones; settled at most {settled} s after faults stopped; hash {hash:016x}"
     ));
     let [plans, claims, moves] = planned;
-    say(&format!("{plans} plans of pools, {claims} claims under them, {moves} jobs that went to another pool's line"));
+    say(&format!(
+        "{plans} plans of pools, {claims} claims under them, {moves} jobs that went to another pool's line, {evictions} evictions"
+    ));
     let left = walked.left();
     say(&format!(
         "edges of the lifecycle that no job took: {}",

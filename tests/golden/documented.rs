@@ -10,8 +10,13 @@ use serde_json::Value;
 use crate::local::{Folder, Running, wait_for};
 use crate::{Checked, Program};
 
-/// Members that no sample of this test has: they take a fault that can't be brought about at will.
-const UNSAMPLED: [&str; 5] = [
+/// Members that no sample of this test has: they take a fault that can't be brought about at will, or a message that jobs
+/// send.
+const UNSAMPLED: [&str; 9] = [
+    "checkpoint.at",
+    "checkpoint.attempt",
+    "checkpoint.percent",
+    "checkpoint.uri",
     "second_runs[]",
     "second_runs[].attempt",
     "second_runs[].batch_job_id",
@@ -222,6 +227,9 @@ fn of_a_run(folder: &Folder, samples: &mut Samples) -> Checked {
     for job in ["slow", "next"] {
         samples.entry("osprey why").or_default().extend(at(&["why", job])?);
     }
+    samples.entry("osprey cancel").or_default().extend(at(&["preempt", "slow", "--reason", "a demo"])?);
+    samples.entry("osprey describe").or_default().extend(at(&["describe", "slow"])?);
+    samples.entry("osprey why").or_default().extend(at(&["why", "slow"])?);
     samples.entry("osprey cancel").or_default().extend(at(&["cancel", "slow", "--reason", "enough"])?);
     Ok(())
 }

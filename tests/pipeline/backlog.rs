@@ -29,6 +29,7 @@ fn pools(policy: &Policy) -> [Pool; 2] {
             memory_mib_per_node: None,
             queues: policy.tiers().iter().map(|tier| (tier.name.clone(), queue(tier))).collect(),
             fair_share: true,
+            preemption: true,
         }
     })
 }

@@ -16,6 +16,7 @@ fn code(place: &Place, id: osprey_model::id::JobId) -> &'static str {
     match place.look().fate(id) {
         Fate::Waits(reason) => reason.code(),
         Fate::Starts => "Starts",
+        Fate::Preempts { .. } => "Preempts",
         Fate::FarBehind { .. } => "FarBehind",
     }
 }

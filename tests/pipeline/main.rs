@@ -6,6 +6,8 @@ mod cycle;
 #[expect(clippy::unwrap_used, reason = "helpers of tests, which fail with them")]
 mod estimates;
 mod events;
+#[expect(clippy::unwrap_used, reason = "helpers of tests, which fail with them")]
+mod evict;
 mod messages;
 #[expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests, which fail with them")]
 mod place;

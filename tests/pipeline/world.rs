@@ -1,7 +1,7 @@
 //! A table that counts what it is asked for, a pool as it is told to be, and a clock that is set.
 
 use std::pin::pin;
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context as TaskContext, Poll, Waker};
 
@@ -47,6 +47,12 @@ pub struct World {
     pub submitted: Mutex<Vec<SubmitCall>>,
     /// Messages that were sent, in order.
     pub sent: Mutex<Vec<(QueueKind, String)>>,
+    /// What Batch was asked for, in order: `submit NAME`, `terminate ID REASON`.
+    pub calls: Mutex<Vec<String>>,
+    /// What becomes of the next submission, where it isn't taken.
+    refusal: Mutex<Option<SubmitError>>,
+    /// Whether stops fail.
+    is_deaf: AtomicBool,
 }
 
 impl World {
@@ -59,7 +65,31 @@ impl World {
         let store = LocalStore::new(database, Arc::<ManualClock>::clone(&clock));
         let (requests, write_units, write_requests) = (AtomicU32::new(0), AtomicUsize::new(0), AtomicUsize::new(0));
         let (capacity, submitted, sent) = (Mutex::default(), Mutex::default(), Mutex::default());
-        Ok(Self { store, dir, requests, write_units, write_requests, clock, capacity, submitted, sent })
+        let (calls, refusal, is_deaf) = (Mutex::default(), Mutex::default(), AtomicBool::new(false));
+        Ok(Self {
+            store,
+            dir,
+            requests,
+            write_units,
+            write_requests,
+            clock,
+            capacity,
+            submitted,
+            sent,
+            calls,
+            refusal,
+            is_deaf,
+        })
+    }
+
+    /// The next submission fails so.
+    pub fn refuse_submissions(&self, how: SubmitError) {
+        *self.refusal.lock().unwrap() = Some(how);
+    }
+
+    /// Whether stops fail from now on.
+    pub fn deaf(&self, is_deaf: bool) {
+        self.is_deaf.store(is_deaf, Ordering::Relaxed);
     }
 
     /// Write requests so far.
@@ -149,8 +179,12 @@ impl WriteItems for World {
 
 impl SubmitJob for World {
     async fn submit_job(&self, call: &SubmitCall) -> Result<BatchJobId, SubmitError> {
+        if let Some(refusal) = self.refusal.lock().unwrap().take() {
+            return Err(refusal);
+        }
         let mut submitted = self.submitted.lock().unwrap();
         submitted.push(call.clone());
+        self.calls.lock().unwrap().push(format!("submit {}", call.request.job_name));
         Ok(BatchJobId::new(format!("b-{}", submitted.len())))
     }
 }
@@ -158,7 +192,11 @@ impl SubmitJob for World {
 impl SubmitRate for World {}
 
 impl TerminateJob for World {
-    async fn terminate_job(&self, _: &BatchJobId, _: &str) -> Result<(), CallError> {
+    async fn terminate_job(&self, id: &BatchJobId, reason: &str) -> Result<(), CallError> {
+        if self.is_deaf.load(Ordering::Relaxed) {
+            return Err(CallError::Unknown("no answer came".to_owned()));
+        }
+        self.calls.lock().unwrap().push(format!("terminate {id} {reason}"));
         Ok(())
     }
 }
@@ -239,5 +277,6 @@ pub fn pool(name: &str, policy: &Policy) -> Pool {
         memory_mib_per_node: None,
         queues: policy.tiers().iter().map(|tier| (tier.name.clone(), "q".into())).collect(),
         fair_share: true,
+        preemption: true,
     }
 }

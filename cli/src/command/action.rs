@@ -1,4 +1,4 @@
-//! `osprey cancel`, `requeue`, `hold` and `release`: each sends a message, so that it is recorded like a job is.
+//! `osprey cancel`, `requeue`, `hold`, `release` and `preempt`: each sends a message, so that it is recorded like a job is.
 
 use clap::Args;
 use osprey_model::id::{JobId, MessageId};
@@ -7,7 +7,7 @@ use osprey_model::reason::Refusal;
 use serde_json::{Value, json};
 
 use super::{Exit, Place};
-use crate::error::CliError;
+use crate::error::{CliError, ErrorCode};
 use crate::joined::Found;
 use crate::joined::Joined;
 use crate::render::action::{self as render, Asked};
@@ -78,6 +78,43 @@ Exit code 3 when the job's state doesn't allow it. While no pipeline runs, the a
 pub struct ReleaseArgs {
     #[command(flatten)]
     target: Target,
+}
+
+/// Take a running job off its GPUs: it saves, comes back without a penalty, and goes on from its checkpoint.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  osprey preempt training-231 --reason 'the demo is at ten' --local
+  osprey preempt training-231 --dry-run --local
+
+It goes the way of a job that is evicted for a more urgent one: it counts as evicted, and its record says what that cost.
+Whatever waits for its GPUs is started by its pool's own rules, which may be the same job.
+Exit code 3 when the job's state doesn't allow it. While no pipeline runs, the action is queued for the next run.")]
+pub struct PreemptArgs {
+    #[command(flatten)]
+    target: Target,
+    /// Say what would happen, and send nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// Preempts.
+pub fn preempt(args: &PreemptArgs, ui: &mut Ui) -> Result<Exit, CliError> {
+    let action = |job_id, reason| Action::PreemptJob { job_id, reason };
+    if !args.dry_run {
+        return on_job(&args.target, ui, action);
+    }
+    let joined = Joined::of(&args.target.place)?;
+    let id = joined.find(&args.target.job)?;
+    let gone = || CliError::new(ErrorCode::UnknownJob, format!("there is no job `{id}`"));
+    let job = joined.job(id)?.ok_or_else(gone)?;
+    let action = action(id, args.target.reason.clone());
+    match osprey_submit::preview(&job, &action, joined.now_ms()) {
+        Ok(done) if ui.is_json() => ui.json(&document(&action, None, Some(&done), None))?,
+        Ok(done) => ui.text(&format!("not sent; job {id} {done}"))?,
+        Err(refusal) => return refused(ui, &action, &refusal),
+    }
+    Ok(Exit::Ok)
 }
 
 /// Cancels.

@@ -11,7 +11,7 @@ use super::Exit;
 use crate::definitions::Definitions;
 use crate::error::{CliError, ErrorCode};
 use crate::input::Entry;
-use crate::local::cluster::{Cluster, GPUS_PER_NODE_MAX, Kept, NODES_MAX, usual_mode};
+use crate::local::cluster::{Cluster, GPUS_PER_NODE_MAX, Kept, NODES_MAX, usual_mode, usual_preemption};
 use crate::local::place;
 use crate::local::run::{self, Ended, Plan};
 use crate::render::run as render;
@@ -64,6 +64,9 @@ pub struct PipelineArgs {
     /// them as AWS Batch does [default: held, or as before]
     #[arg(long, value_name = "MODE")]
     mode: Option<Mode>,
+    /// Whether running jobs may be evicted for more urgent ones, where the policy lets those [default: on, or as before]
+    #[arg(long, value_name = "SWITCH")]
+    preemption: Option<Switch>,
     /// How many times as fast Osprey's timers run; commands run as fast as they do. The clock of the state directory
     /// runs as much faster, and stays ahead of the real one for good: times on record are that clock's
     #[arg(long, value_name = "X", default_value = "1", value_parser = speed)]
@@ -89,6 +92,15 @@ pub struct PipelineArgs {
     /// Seed of these choices
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
+}
+
+/// On or off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Switch {
+    /// It is.
+    On,
+    /// It isn't.
+    Off,
 }
 
 /// How jobs reach the local Batch.
@@ -274,6 +286,8 @@ impl PipelineArgs {
         }
         let gpus_per_node = self.gpus_per_node.or(before.map(|before| before.gpus_per_node)).unwrap_or(USUAL.0);
         let mode = self.mode.map(PoolMode::from).or(before.map(|before| before.mode)).unwrap_or_else(usual_mode);
-        Ok(Cluster { nodes, gpus_per_node, spot_nodes, mode })
+        let asked = self.preemption.map(|switch| switch == Switch::On);
+        let preemption = asked.or(before.map(|before| before.preemption)).unwrap_or_else(usual_preemption);
+        Ok(Cluster { nodes, gpus_per_node, spot_nodes, mode, preemption })
     }
 }

@@ -76,6 +76,7 @@ enum Command {
     Requeue(action::RequeueArgs),
     Hold(action::HoldArgs),
     Release(action::ReleaseArgs),
+    Preempt(action::PreemptArgs),
     #[command(subcommand)]
     Policy(policy::PolicyCommand),
     #[command(subcommand)]
@@ -199,6 +200,7 @@ pub fn run(cli: Cli, ui: &mut Ui) -> Result<Exit, CliError> {
         Command::Requeue(args) => action::requeue(&args, ui),
         Command::Hold(args) => action::hold(&args, ui),
         Command::Release(args) => action::release(&args, ui),
+        Command::Preempt(args) => action::preempt(&args, ui),
         Command::Policy(command) => policy::policy(&command, ui),
         Command::DeadLetters(command) => dead_letters::dead_letters(&command, ui),
         Command::Simulate(args) => simulate::simulate(&args, ui),

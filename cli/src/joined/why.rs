@@ -5,12 +5,14 @@ use osprey_model::id::JobId;
 use osprey_model::job::{Job, JobState};
 use osprey_pipeline::context::Context;
 use osprey_pipeline::dependents::{self, On};
+use osprey_pipeline::evict::Receipt;
 use osprey_pipeline::start;
 use osprey_schedule::why::{self, Fate, Look};
 use serde_json::{Map, Value, json};
 
 use super::Joined;
 use crate::error::{CliError, ErrorCode};
+use crate::render::policy::counted;
 use crate::render::time;
 use crate::render::why::{Answer, Reason};
 
@@ -24,11 +26,20 @@ impl Joined {
         let job = self.job(id)?.ok_or_else(gone)?;
         let (policy, pools, settings) = self.deciding(None)?;
         let context = Context { policy: &policy, pools: &pools, settings: &settings };
-        match job.state {
-            JobState::Queued if start::is_for_a_cycle(&context, &job) => self.in_line(&context, &job),
-            JobState::Waiting => self.waiting(&job),
-            _ => Ok(of_record(&job, self.now_ms())),
+        let answer = match job.state {
+            JobState::Queued if start::is_for_a_cycle(&context, &job) => self.in_line(&context, &job)?,
+            JobState::Waiting => self.waiting(&job)?,
+            _ => of_record(&job, self.now_ms()),
+        };
+        Ok(Answer { evicted: self.evicted(&job)?, ..answer })
+    }
+
+    /// The newest eviction of a job that goes for it, or came back after it.
+    fn evicted(&self, job: &Job) -> Result<Option<Receipt>, CliError> {
+        if job.evict.is_none() && job.counts.preemptions == 0 || job.state.is_final() {
+            return Ok(None);
         }
+        Ok(self.view(job.id)?.evictions.pop())
     }
 
     /// A job that stands in line.
@@ -79,6 +90,7 @@ fn answer(job: &Job, code: &str, sentence: String, evidence: Value) -> Answer {
         changes: Vec::new(),
         eta_seconds: None,
         ahead: None,
+        evicted: None,
     }
 }
 
@@ -87,6 +99,11 @@ fn answer(job: &Job, code: &str, sentence: String, evidence: Value) -> Answer {
 pub fn decided(job: &Job, look: &Look) -> Answer {
     let told = match look.fate(job.id) {
         Fate::Starts => answer(job, "Starts", "the next cycle of its pool starts it".to_owned(), json!({})),
+        Fate::Preempts { victims } => {
+            let others = counted(victims, "job");
+            let sentence = format!("the next cycle of its pool starts it in the place of {others}");
+            answer(job, "Preempts", sentence, json!({ "victims": victims }))
+        }
         Fate::FarBehind { window } => {
             let sentence = format!("at least {window} jobs of its tier are before it, and a cycle looks no further");
             answer(job, "FarBehind", sentence, json!({ "window": window }))
@@ -127,6 +144,10 @@ fn of_record(job: &Job, now_ms: i64) -> Answer {
             let sentence = format!("it was claimed at {}, and is being submitted", time::rfc3339(at));
             answer(job, "Claimed", sentence, json!({ "claimed_at_ms": at }))
         }
+        JobState::Submitted | JobState::Running if job.evict.is_some() => {
+            let sentence = "it makes room: Batch has been asked to stop it, and it comes back".to_owned();
+            answer(job, "MakesRoom", sentence, json!({ "since_ms": job.evict.map(|evict| evict.at) }))
+        }
         JobState::Submitted => in_batch(job),
         JobState::Running => {
             let since = job.run.as_ref().and_then(|run| run.started_at).unwrap_or(job.updated_at);
@@ -155,8 +176,10 @@ fn ended(job: &Job) -> Answer {
 #[cfg(test)]
 mod tests {
     /// Codes of jobs that no decision is made about, or that nothing is said against. `docs/REASONS.md` explains each.
-    pub const CODES: [&str; 10] = [
+    pub const CODES: [&str; 12] = [
         "Starts",
+        "Preempts",
+        "MakesRoom",
         "FarBehind",
         "WaitsForJobs",
         "Held",

@@ -36,12 +36,21 @@ pub struct Cluster {
     /// How jobs reach the local Batch.
     #[serde(default = "usual_mode")]
     pub mode: PoolMode,
+    /// Whether running jobs may be evicted for more urgent ones.
+    #[serde(default = "usual_preemption")]
+    pub preemption: bool,
 }
 
 /// Jobs are held until they are about to start: what the machine has is known.
 #[must_use]
 pub fn usual_mode() -> PoolMode {
     PoolMode::Held
+}
+
+/// Whom the policy opens may be evicted.
+#[must_use]
+pub fn usual_preemption() -> bool {
+    true
 }
 
 impl Cluster {
@@ -54,7 +63,7 @@ impl Cluster {
     /// What stands for the nodes of a state that no run was in.
     #[must_use]
     pub fn alone() -> Self {
-        Self { nodes: 1, gpus_per_node: 8, spot_nodes: 0, mode: usual_mode() }
+        Self { nodes: 1, gpus_per_node: 8, spot_nodes: 0, mode: usual_mode(), preemption: true }
     }
 
     /// GPU slots of all nodes.
@@ -113,6 +122,7 @@ impl Cluster {
             memory_mib_per_node: Some(shape.memory_mib_per_node),
             queues: queues.collect::<BTreeMap<_, _>>(),
             fair_share: true,
+            preemption: self.preemption,
         }
     }
 
@@ -228,7 +238,8 @@ mod tests {
     #[test]
     fn pools_have_a_queue_for_each_tier_that_is_open_to_them() {
         let policy = policy_file::load(None).unwrap();
-        let pools = Cluster { nodes: 3, gpus_per_node: 8, spot_nodes: 1, mode: usual_mode() }.pools(&policy);
+        let pools =
+            Cluster { nodes: 3, gpus_per_node: 8, spot_nodes: 1, mode: usual_mode(), preemption: true }.pools(&policy);
         let queues = |pool: &Pool| pool.queues.values().map(QueueName::to_string).collect::<Vec<_>>();
         let [local, spot] = pools.as_slice() else { panic!("{pools:?}") };
         assert_eq!((local.nodes_max, spot.nodes_max), (Some(2), Some(1)));
@@ -240,8 +251,9 @@ mod tests {
     #[test]
     fn tiers_that_have_nowhere_to_go_are_told() {
         let policy = policy_file::load(None).unwrap();
-        let warning =
-            |spot_nodes| Cluster { nodes: 2, gpus_per_node: 8, spot_nodes, mode: usual_mode() }.warning(&policy);
+        let warning = |spot_nodes| {
+            Cluster { nodes: 2, gpus_per_node: 8, spot_nodes, mode: usual_mode(), preemption: true }.warning(&policy)
+        };
         assert_eq!(warning(1), None);
         let want = "all 2 nodes are Spot, and the policy keeps tiers `critical`, `production`, `experimental` off Spot: \
                     their jobs are refused";
@@ -251,6 +263,11 @@ mod tests {
     #[test]
     fn without_spot_nodes_there_is_one_pool() {
         let policy = policy_file::load(None).unwrap();
-        assert_eq!(Cluster { nodes: 1, gpus_per_node: 8, spot_nodes: 0, mode: usual_mode() }.pools(&policy).len(), 1);
+        assert_eq!(
+            Cluster { nodes: 1, gpus_per_node: 8, spot_nodes: 0, mode: usual_mode(), preemption: true }
+                .pools(&policy)
+                .len(),
+            1
+        );
     }
 }

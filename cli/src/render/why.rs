@@ -2,6 +2,7 @@
 
 use osprey_model::id::{PoolName, TierName};
 use osprey_model::message::words::shown;
+use osprey_pipeline::evict::Receipt;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -30,6 +31,13 @@ pub struct Answer {
     pub eta_seconds: Option<Value>,
     /// Jobs of its pool's line that come before it; absent for a job that doesn't stand there.
     pub ahead: Option<usize>,
+    /// Its newest eviction, for a job that makes room or came back.
+    #[serde(serialize_with = "receipt")]
+    pub evicted: Option<Receipt>,
+}
+
+fn receipt<S: serde::Serializer>(evicted: &Option<Receipt>, serializer: S) -> Result<S::Ok, S::Error> {
+    evicted.as_ref().map(super::job::receipt).serialize(serializer)
 }
 
 /// A reason.
@@ -44,7 +52,7 @@ pub struct Reason {
 /// The answer for people.
 #[must_use]
 pub fn answer(answer: &Answer) -> String {
-    let Answer { job, name, state, priority, tier, pool, reason, ahead, .. } = answer;
+    let Answer { job, name, state, priority, tier, pool, reason, ahead, evicted, .. } = answer;
     let mut lines = vec![
         shown(name),
         format!("  id        {job}"),
@@ -58,5 +66,6 @@ pub fn answer(answer: &Answer) -> String {
         Some(count) => lines.push(format!("  ahead     {count} jobs")),
         None => {}
     }
+    lines.extend(evicted.iter().map(|receipt| format!("  evicted   {}", shown(&receipt.to_string()))));
     lines.join("\n")
 }

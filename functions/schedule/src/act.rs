@@ -18,7 +18,7 @@ pub const SUBMITS_AT_ONCE: usize = 10;
 /// Most jobs that a cycle starts; the rest is decided anew, on what is true by then.
 pub const STARTS_MAX: usize = 200;
 /// Wait after Batch, or the account's rate, turned a submission away.
-const TURNED_AWAY_SECONDS: u32 = 2;
+pub(crate) const TURNED_AWAY_SECONDS: u32 = 2;
 
 /// What was done.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -30,7 +30,8 @@ pub struct Acted {
 }
 
 impl Acted {
-    fn again(&mut self, seconds: u32) {
+    /// Has the pool looked at again after so many seconds, or earlier.
+    pub(crate) fn again(&mut self, seconds: u32) {
         self.again_after_seconds = Some(self.again_after_seconds.map_or(seconds, |before| before.min(seconds)));
     }
 }
@@ -39,24 +40,32 @@ impl Acted {
 ///
 /// # Errors
 /// When the store or Batch's descriptions fail. What was claimed by then is sent all the same.
-pub async fn act<P: Ports>(ctx: &Context<'_>, ports: &P, mut guard: Guard, plan: &Plan) -> Result<Acted, Failure> {
-    let mut acted = Acted::default();
+pub async fn act<P: Ports>(
+    ctx: &Context<'_>,
+    ports: &P,
+    mut guard: Guard,
+    plan: &Plan,
+    acted: &mut Acted,
+) -> Result<(), Failure> {
     let jobs: Vec<(JobId, bool)> =
         plan.starts.iter().take(STARTS_MAX).map(|start| (start.job, start.is_borrowed)).collect();
     if plan.starts.len() > STARTS_MAX {
         acted.again(0);
     }
     for some in jobs.chunks(SUBMITS_AT_ONCE) {
-        if let Err(until) = ports.may_submit().await {
-            let wait = until.as_millisecond().saturating_sub(ports.now().as_millisecond()).max(0);
-            acted.again(u32::try_from(wait.saturating_add(999) / 1_000).unwrap_or(TURNED_AWAY_SECONDS).min(60));
-            break;
-        }
-        if !group(ctx, ports, &mut guard, some, &mut acted).await? {
+        if !may_submit(ports, acted).await || !group(ctx, ports, &mut guard, some, acted).await? {
             break;
         }
     }
-    Ok(acted)
+    Ok(())
+}
+
+/// Whether a submission may be made now; else the pool is looked at again when one may.
+pub(crate) async fn may_submit<P: Ports>(ports: &P, acted: &mut Acted) -> bool {
+    let Err(until) = ports.may_submit().await else { return true };
+    let wait = until.as_millisecond().saturating_sub(ports.now().as_millisecond()).max(0);
+    acted.again(u32::try_from(wait.saturating_add(999) / 1_000).unwrap_or(TURNED_AWAY_SECONDS).min(60));
+    false
 }
 
 /// Most jobs that a cycle moves to other pools.
@@ -199,7 +208,7 @@ impl Claims {
         job: JobId,
         prepared: &Prepared,
     ) -> bool {
-        match start::claim(ctx, ports, prepared, guard.step()).await {
+        match start::claim(ctx, ports, prepared, guard.step(), &|_| Vec::new()).await {
             Ok(Claimed::Ready(ready)) => {
                 guard.stepped();
                 self.ready.push(*ready);

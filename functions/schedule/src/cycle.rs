@@ -2,9 +2,10 @@
 //!
 //! 1. Whoever plans next must have seen this: the pool's plan is read first.
 //! 2. The pool is read: the front of its line, what is held, what its nodes have.
-//! 3. The decision, which is pure.
-//! 4. The plan becomes the pool's, unless somebody planned or claimed since the first step.
-//! 5. What starts is claimed and submitted, each claim under the plan's guard.
+//! 3. Evictions of plans before that aren't done are gone on with, and the pool is read again.
+//! 4. The decision, which is pure.
+//! 5. The plan becomes the pool's, unless somebody planned or claimed since the first step.
+//! 6. What starts is claimed and submitted, each claim under the plan's guard; first what others go for.
 
 use osprey_model::pool::{Pool, PoolMode};
 use osprey_pipeline::context::Context;
@@ -12,10 +13,12 @@ use osprey_pipeline::dispatch;
 use osprey_pipeline::failure::Failure;
 use osprey_pipeline::guard::{Guard, Seen};
 use osprey_pipeline::line;
+use osprey_scheduler::rules::Strategy;
 use osprey_scheduler::snapshot::{Gate, Node};
-use osprey_scheduler::{Plan, Snapshot, decide};
+use osprey_scheduler::{Plan, Rules, Snapshot, decide};
 
 use crate::act::{self, Acted};
+use crate::evict::{self, Evicted};
 use crate::load::{self, Loaded};
 use crate::{Ports, rules, snapshot};
 
@@ -40,18 +43,31 @@ pub enum End {
 pub async fn run<P: Ports>(ctx: &Context<'_>, ports: &P, pool: &Pool, before: Guard) -> Result<End, Failure> {
     let looked_at = ports.now().as_millisecond();
     if pool.mode != PoolMode::Held {
+        osprey_pipeline::evict::resume(ctx, ports, &pool.name).await?;
         return drain(ctx, ports, pool, before, looked_at).await;
     }
     let rules = rules::of(ctx.policy, pool);
     let searched_to = before.state().searched_to.clone();
-    let loaded = load::load(ports, pool, &rules, looked_at, searched_to).await?;
+    let mut loaded = load::load(ports, pool, &rules, looked_at, searched_to.clone()).await?;
+    if !loaded.planned.is_empty() {
+        osprey_pipeline::evict::resume(ctx, ports, &pool.name).await?;
+        loaded = load::load(ports, pool, &rules, looked_at, searched_to).await?;
+    }
     let snapshot = snapshot::of(ctx, pool, &loaded, &rules, looked_at);
     let plan = decide(&snapshot, &rules, looked_at);
     let no_capacity_since = no_capacity_since(&snapshot);
     let seen = Seen { looked_at, no_capacity_since, searched_to: loaded.searched_to.clone() };
-    let Some(guard) = before.commit(ports, seen).await? else { return Ok(End::Superseded) };
+    let Some(mut guard) = before.commit(ports, seen).await? else { return Ok(End::Superseded) };
     tell(pool, &loaded, &snapshot, &plan);
-    let mut acted = act::act(ctx, ports, guard, &plan).await?;
+    let mut acted = Acted::default();
+    match evict::act(ctx, ports, &mut guard, (&loaded, &rules), &plan, &mut acted).await? {
+        Evicted::All => act::act(ctx, ports, guard, &plan, &mut acted).await?,
+        Evicted::Stopped => {}
+        Evicted::Impossible => {
+            let peaceful = Rules { strategy: Strategy::Backfill, ..rules };
+            act::act(ctx, ports, guard, &decide(&snapshot, &peaceful, looked_at), &mut acted).await?;
+        }
+    }
     act::move_on(ctx, ports, pool, &plan, &mut acted).await?;
     act::demote(ctx, ports, &plan, &mut acted).await?;
     act::bring_forward(ctx, ports, &loaded.aged, &acted).await?;
@@ -110,6 +126,7 @@ fn tell(pool: &Pool, loaded: &Loaded, snapshot: &Snapshot, plan: &Plan) {
         held = loaded.holds.len(),
         gpus = snapshot.gpus(),
         starts = plan.starts.len(),
+        evictions = plan.evictions.iter().map(|eviction| eviction.victims.len()).sum::<usize>(),
         reserved = plan.reservations.len(),
         no_capacity_since = no_capacity_since(snapshot),
         "a plan was made."

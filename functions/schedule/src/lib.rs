@@ -1,13 +1,14 @@
 //! `schedule`: a wake-up of a pool becomes a scheduling cycle, and a cycle starts jobs.
 //!
 //! A cycle is a recipe of siblings: [`load`] reads the pool consistently, [`snapshot`] and [`rules`] make of it what
-//! [`osprey_scheduler::decide`] takes, [`act`] starts what the plan says under the plan's guard
-//! ([`osprey_pipeline::guard`]). [`why`] asks the same decision about one job and acts on nothing.
+//! [`osprey_scheduler::decide`] takes, [`evict`] and [`act`] do what the plan says under the
+//! plan's guard ([`osprey_pipeline::guard`]). [`why`] asks the same decision about one job and acts on nothing.
 //!
 //! Wake-ups come together: one that was due before the pool's last look is answered by that look.
 
 pub mod act;
 pub mod cycle;
+pub mod evict;
 mod handle;
 pub mod load;
 pub mod rules;

@@ -7,6 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use futures_util::future::try_join_all;
 use osprey_model::id::JobId;
 use osprey_model::pool::Pool;
+use osprey_pipeline::evict::Planned;
+use osprey_pipeline::evict::window::{self, Counted};
 use osprey_pipeline::failure::Failure;
 use osprey_pipeline::line::{self, Holding, InLine};
 use osprey_pipeline::{account, repository, waits};
@@ -14,6 +16,7 @@ use osprey_policy::share::Account;
 use osprey_ports::{Capacity, GetItem, ObserveCapacity, QueryItems};
 use osprey_scheduler::Rules;
 use osprey_scheduler::lending::{self, Dependent, Lent};
+use osprey_scheduler::rules::Strategy;
 
 use crate::search;
 
@@ -30,6 +33,10 @@ pub struct Loaded {
     pub capacity: Capacity,
     /// What our jobs hold.
     pub holds: Vec<Holding>,
+    /// Who is to go for jobs that were claimed, and wasn't told so yet.
+    pub planned: Vec<Planned>,
+    /// Evictions that budgets count.
+    pub evicted: Vec<Counted>,
     /// The front of the line, and those behind it that have a reason to be looked at.
     pub line: Vec<InLine>,
     /// Whether jobs stand behind it.
@@ -65,7 +72,11 @@ where
     if is_cut {
         search::aged(ports, pool, rules, now_ms, searched_to, &mut loaded).await?;
     }
-    loaded.holds = line::holds(ports, &pool.name).await?;
+    (loaded.holds, loaded.planned) = line::held(ports, &pool.name).await?;
+    if let Some(window_ms) = longest_window_ms(rules) {
+        // After what is planned: who was told to go in between counts twice rather than not at all.
+        loaded.evicted = window::since(ports, &pool.name, now_ms.saturating_sub_unsigned(window_ms)).await?;
+    }
     loaded.lent = lent(ports, rules).await?;
     if is_cut {
         let far = far_behind(ports, pool, &loaded).await?;
@@ -95,6 +106,13 @@ async fn teams<P: QueryItems + Sync>(
         teams.extend(some.iter().map(|team| (*team).clone()).zip(accounts));
     }
     Ok(teams)
+}
+
+/// The longest window of the tiers' budgets for evictions; `None` where nothing limits them.
+fn longest_window_ms(rules: &Rules) -> Option<u64> {
+    let may_evict = rules.strategy == Strategy::Osprey;
+    let budgeted = rules.tiers.iter().filter(|tier| may_evict && tier.evictions_per_window.is_some());
+    budgeted.map(|tier| tier.eviction_window_ms).max()
 }
 
 /// What waiting jobs lend.

@@ -77,6 +77,7 @@ mod tests {
             not_before: 0,
             gpus: 1,
             needs: Needs::default(),
+            kept_ms: 0,
             team: None,
             charge: osprey_model::job::Charge::default(),
             policy: "0123456789ab".into(),

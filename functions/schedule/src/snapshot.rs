@@ -6,12 +6,13 @@
 
 use std::collections::BTreeMap;
 
+use osprey_model::id::JobId;
 use osprey_model::job::Needs;
 use osprey_model::pool::Pool;
 use osprey_pipeline::context::Context;
 use osprey_pipeline::line::{Holding, InLine};
 use osprey_scheduler::snapshot::{
-    Array, Charge, Gate, Hold, Landing, Node, NodeState, Queued, Running, Shape, TeamUse, UNCOUNTED,
+    Array, Charge, Evicted, Gate, Hold, Landing, Node, NodeState, Queued, Running, Shape, TeamUse, UNCOUNTED,
 };
 use osprey_scheduler::{Rules, Snapshot};
 
@@ -25,7 +26,7 @@ const START_UP_MS: u64 = 240_000;
 pub fn of(ctx: &Context<'_>, pool: &Pool, loaded: &Loaded, rules: &Rules, now_ms: i64) -> Snapshot {
     let mut nodes = Nodes::of(pool, loaded);
     let mut charges = Charges::of(ctx, loaded, rules, now_ms);
-    let mut running: Vec<Running> = loaded.holds.iter().map(|holding| run(holding, rules, now_ms)).collect();
+    let mut running: Vec<Running> = loaded.holds.iter().map(|holding| run(holding, loaded, rules, now_ms)).collect();
     for (holding, run) in loaded.holds.iter().zip(&mut running) {
         run.charge = charges.charge(holding.team.as_ref(), &holding.charge);
         run.is_borrowed = holding.charge.borrowed;
@@ -33,11 +34,14 @@ pub fn of(ctx: &Context<'_>, pool: &Pool, loaded: &Loaded, rules: &Rules, now_ms
     // Runs that are known to be on a node come before those that are up somewhere: what is left of the nodes says where.
     for (holding, run) in loaded.holds.iter().zip(&mut running) {
         run.holds = nodes.settle(holding, run.shape);
+        run.has_landed = !run.holds.is_empty();
     }
     let mut coming = Vec::new();
     for (holding, run) in loaded.holds.iter().zip(&mut running) {
         if run.holds.is_empty() && holding.started_at.is_some() {
             coming.extend(nodes.find(run));
+            // Of what runs on one node an event will say which. Of several nodes none does, so these are as good as known.
+            run.has_landed = !run.holds.is_empty() && (run.children > 1 || run.shape.nodes > 1);
         }
     }
     running.extend(coming);
@@ -59,7 +63,7 @@ pub fn of(ctx: &Context<'_>, pool: &Pool, loaded: &Loaded, rules: &Rules, now_ms
         queued,
         gate,
         landing: Landing::Anywhere,
-        evicted: Vec::new(),
+        evicted: evicted(loaded, rules, now_ms),
         teams,
     }
 }
@@ -123,10 +127,34 @@ fn shape(gpus: u32, needs: &Needs) -> Shape {
     Shape { nodes, gpus: gpus.div_ceil(parts), vcpus: needs.vcpus.div_ceil(parts) }
 }
 
-fn run(holding: &Holding, rules: &Rules, now_ms: i64) -> Running {
+/// Evictions that the budgets count: those that were told to a job, and those that are planned and may be told now.
+fn evicted(loaded: &Loaded, rules: &Rules, now_ms: i64) -> Vec<Evicted> {
+    let told = loaded.evicted.iter().map(|was| Evicted { tier: rules.tier(&was.tier), at_ms: was.at });
+    let planned = loaded.planned.iter().flat_map(|planned| {
+        let tiers = planned.victims.iter().map(|victim| rules.tier(&victim.tier));
+        tiers.map(|tier| Evicted { tier, at_ms: now_ms })
+    });
+    told.chain(planned).collect()
+}
+
+/// The job that a run goes for: it was told so, or will be once Batch has that job.
+fn leaves_for(holding: &Holding, loaded: &Loaded) -> Option<JobId> {
+    let planned = || loaded.planned.iter().find_map(|planned| planned.evicts(holding.job, holding.attempt));
+    holding.leaves_for.or_else(planned)
+}
+
+fn run(holding: &Holding, loaded: &Loaded, rules: &Rules, now_ms: i64) -> Running {
     let started_ms = holding.started_at.unwrap_or(now_ms);
-    let expected = expected_ms(&holding.needs);
+    let expected = expected_ms(&holding.needs, holding.kept_ms);
+    // What it reported in a run before is where this one began.
+    let saved = holding.saved.filter(|saved| saved.at >= started_ms);
     Running {
+        done_ms: holding.kept_ms,
+        evictions: holding.evictions,
+        saved_ms: saved.map(|saved| saved.at),
+        percent: saved.and_then(|saved| saved.percent),
+        saves_every_ms: holding.needs.saves_every_seconds.map(|seconds| seconds.saturating_mul(1_000)),
+        leaves_for: leaves_for(holding, loaded),
         children: holding.needs.children.max(1),
         started_ms,
         expected_end_ms: expected.map(|ms| started_ms.saturating_add_unsigned(ms)),
@@ -146,15 +174,19 @@ pub fn queued(job: &InLine, rules: &Rules) -> Queued {
         enqueued_ms: job.enqueued_at,
         not_before_ms: job.not_before,
         array,
-        expected_ms: expected_ms(&job.needs),
+        expected_ms: expected_ms(&job.needs, job.kept_ms),
         ..Queued::new(job.job, shape(job.gpus, &job.needs))
     }
 }
 
-/// How long a run is thought to take: what its user expects, else the longest that it may.
-fn expected_ms(needs: &Needs) -> Option<u64> {
-    let seconds = [needs.expected_seconds, needs.longest_seconds].into_iter().find(|seconds| *seconds > 0);
-    seconds.map(|seconds| seconds.saturating_mul(1_000))
+/// How long a run is thought to take: what its user expects, without the work that is kept of runs before; else the longest
+/// that it may.
+fn expected_ms(needs: &Needs, kept_ms: u64) -> Option<u64> {
+    let ms = |seconds: u64| seconds.saturating_mul(1_000);
+    if needs.expected_seconds > 0 {
+        return Some(ms(needs.expected_seconds).saturating_sub(kept_ms).max(1));
+    }
+    (needs.longest_seconds > 0).then(|| ms(needs.longest_seconds))
 }
 
 /// The nodes of a pool, and what of them nobody has been named for yet.

@@ -31,6 +31,11 @@ pub struct Look {
 pub enum Fate {
     /// The next cycle starts it.
     Starts,
+    /// The next cycle starts it in the place of others.
+    Preempts {
+        /// How many jobs go.
+        victims: usize,
+    },
     /// It waits.
     Waits(WaitReason),
     /// So many of its tier are before it, and a cycle looks no further.
@@ -63,6 +68,9 @@ impl Look {
     pub fn fate(&self, job: JobId) -> Fate {
         if self.plan.starts.iter().any(|start| start.job == job) {
             return Fate::Starts;
+        }
+        if let Some(eviction) = self.plan.evictions.iter().find(|eviction| eviction.start.job == job) {
+            return Fate::Preempts { victims: eviction.victims.len() };
         }
         let waiting = self.plan.waiting.iter().find(|waiting| waiting.job == job);
         waiting.map_or(Fate::FarBehind { window: WINDOW }, |waiting| Fate::Waits(waiting.reason))

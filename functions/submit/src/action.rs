@@ -9,9 +9,10 @@ use osprey_model::reason::{ReasonCode, Refusal};
 use osprey_pipeline::acted::Acted;
 use osprey_pipeline::context::Context;
 use osprey_pipeline::dead::{self, DeadKind, DeadLetter, DeadStatus};
+use osprey_pipeline::evict::{self, By};
 use osprey_pipeline::failure::Failure;
 use osprey_pipeline::repository::{self, Change, Changed, Loaded};
-use osprey_pipeline::{dependents, dispatch, key, outbox, redrive, stop, waits};
+use osprey_pipeline::{checkpoint, dependents, dispatch, key, outbox, redrive, stop, waits};
 use osprey_ports::{Expect, ReceivedMessage, StoreError, Write};
 
 use crate::authority::{self, Denied};
@@ -39,11 +40,15 @@ pub async fn act<P: Ports>(
         Action::RedriveDeadLetter { dead_letter_id } => letter(ctx, ports, message, action, dead_letter_id).await,
         Action::DiscardDeadLetter { dead_letter_id, .. } => letter(ctx, ports, message, action, dead_letter_id).await,
         Action::ApplyPolicy { policy, .. } => configure::policy(ctx, ports, message, action, policy).await,
-        Action::SetMode { pool, mode, .. } => configure::mode(ctx, ports, message, action, pool, *mode).await,
+        Action::SetMode { pool, mode, preemption, .. } => {
+            configure::mode(ctx, ports, message, action, pool, (*mode, *preemption)).await
+        }
         Action::CancelJob { job_id, .. }
         | Action::RequeueJob { job_id, .. }
         | Action::HoldJob { job_id, .. }
-        | Action::ReleaseJob { job_id, .. } => on_job(ctx, ports, message, action, *job_id).await,
+        | Action::ReleaseJob { job_id, .. }
+        | Action::PreemptJob { job_id, .. }
+        | Action::ReportCheckpoint { job_id, .. } => on_job(ctx, ports, message, action, *job_id).await,
     }
 }
 
@@ -53,7 +58,8 @@ async fn resume<P: Ports>(ctx: &Context<'_>, ports: &P, action: &Action) -> Resu
         Action::CancelJob { job_id, .. }
         | Action::RequeueJob { job_id, .. }
         | Action::HoldJob { job_id, .. }
-        | Action::ReleaseJob { job_id, .. } => match repository::load(ports, *job_id).await? {
+        | Action::ReleaseJob { job_id, .. }
+        | Action::PreemptJob { job_id, .. } => match repository::load(ports, *job_id).await? {
             Some(loaded) => follow(ctx, ports, &loaded.job).await,
             None => Ok(()),
         },
@@ -61,7 +67,10 @@ async fn resume<P: Ports>(ctx: &Context<'_>, ports: &P, action: &Action) -> Resu
             Some(id) => resend(ports, id).await,
             None => Ok(()),
         },
-        Action::DiscardDeadLetter { .. } | Action::ApplyPolicy { .. } | Action::SetMode { .. } => Ok(()),
+        Action::ReportCheckpoint { .. }
+        | Action::DiscardDeadLetter { .. }
+        | Action::ApplyPolicy { .. }
+        | Action::SetMode { .. } => Ok(()),
     }
 }
 
@@ -74,16 +83,21 @@ async fn on_job<P: Ports>(
 ) -> Result<(), Failure> {
     let now = ports.now().as_millisecond();
     let dependencies = if may_wait(action) { dependents::dependencies(ports, id).await? } else { Vec::new() };
+    let asked = Asked { by: &message.sender.principal, sent_at: message.sent_at.as_millisecond(), now };
+    // Reports come every few minutes: they aren't listed with what people did to the job.
+    let is_report = matches!(action, Action::ReportCheckpoint { .. });
+    let listed_with = (!is_report).then_some(id);
     let changed = repository::change(ports, ctx.settings, id, |job| {
-        let (mut change, done) = plan(job, action, now).ok()?;
+        let (mut change, done) = plan(job, action, asked).ok()?;
         change.with.extend(waits::begin(&change.job, &dependencies));
-        change.with.extend(kept(message, action, Some(id), now, Ok(done)));
+        change.with.extend(kept(message, action, listed_with, now, Ok(done)));
         Some(change)
     })
     .await?;
     match changed {
+        Changed::Written { .. } if is_report => Ok(()),
         Changed::Written { after, .. } => follow(ctx, ports, &after).await,
-        Changed::Unchanged(job) => match plan(&job, action, now) {
+        Changed::Unchanged(job) => match plan(&job, action, asked) {
             Ok(_) => Err(Failure::Contended(id)),
             Err(refusal) => refuse(ports, kept(message, action, Some(id), now, Err(refusal))).await,
         },
@@ -139,16 +153,27 @@ async fn follow<P: Ports>(ctx: &Context<'_>, ports: &P, job: &Job) -> Result<(),
 /// # Errors
 /// Why it would be refused.
 pub fn preview(job: &Job, action: &Action, now: i64) -> Result<String, Refusal> {
-    plan(job, action, now).map(|(_, done)| done)
+    plan(job, action, Asked { by: "", sent_at: now, now }).map(|(_, done)| done)
+}
+
+/// By whom and when an action was asked for, and when it is looked at.
+#[derive(Clone, Copy)]
+struct Asked<'a> {
+    by: &'a str,
+    sent_at: i64,
+    now: i64,
 }
 
 /// What an action does to a job in the state it is in.
-fn plan(job: &Job, action: &Action, now: i64) -> Planned {
+fn plan(job: &Job, action: &Action, asked: Asked<'_>) -> Planned {
+    let now = asked.now;
     match action {
         Action::CancelJob { reason, .. } => cancel(job, reason, now),
         Action::RequeueJob { reason, .. } => requeue(job, reason.as_deref().unwrap_or("requeued"), now),
         Action::HoldJob { reason, .. } => hold(job, reason.as_deref().unwrap_or("held"), now),
         Action::ReleaseJob { .. } => release(job, now),
+        Action::PreemptJob { reason, .. } => preempt(job, reason.as_deref().unwrap_or("preempted"), asked),
+        Action::ReportCheckpoint { uri, progress, .. } => report(job, uri, *progress, asked),
         Action::RedriveDeadLetter { .. }
         | Action::DiscardDeadLetter { .. }
         | Action::ApplyPolicy { .. }
@@ -235,6 +260,35 @@ fn release(job: &Job, now: i64) -> Planned {
     let mut next = moved(job, state, now);
     next.not_before = now;
     Ok((Change::of(next), "released".to_owned()))
+}
+
+/// An eviction as a cycle makes one, for nobody's sake.
+fn preempt(job: &Job, reason: &str, asked: Asked<'_>) -> Planned {
+    if !matches!(job.state, JobState::Submitted | JobState::Running) {
+        return Err(wrong(job, "preempt", "; only what AWS Batch has can be"));
+    }
+    if job.stop.is_some() || job.evict.is_some() {
+        let (id, how) = (job.id, if job.evict.is_some() { "preempted" } else { "stopped" });
+        let sentence = format!("can't preempt job `{id}`, which is being {how} already");
+        return Err(Refusal::new(ReasonCode::WrongState, sentence));
+    }
+    let by = By::Person { sender: asked.by.to_owned(), reason: reason.to_owned() };
+    let Some((next, receipt)) = evict::receipt::begun(job, by, asked.now) else {
+        return Err(wrong(job, "preempt", ""));
+    };
+    let done = format!("is being preempted: {}", receipt.cost());
+    Ok((Change { job: next, with: receipt.writes(job.id) }, done))
+}
+
+/// A checkpoint, of whichever attempt: its last word may come after its end.
+fn report(job: &Job, uri: &str, progress: Option<u32>, asked: Asked<'_>) -> Planned {
+    if matches!(job.state, JobState::Succeeded | JobState::Refused) {
+        return Err(wrong(job, "take a checkpoint of", ""));
+    }
+    match checkpoint::reported(job, uri, progress, asked.sent_at, asked.now) {
+        Some(change) => Ok((change, "noted".to_owned())),
+        None => Ok((Change::of(job.clone()), "a newer one is known".to_owned())),
+    }
 }
 
 async fn letter<P: Ports>(

@@ -54,7 +54,9 @@ async fn target<P: Ports>(ports: &P, action: &Action) -> Result<Option<Target>, 
         Action::CancelJob { job_id, .. }
         | Action::RequeueJob { job_id, .. }
         | Action::HoldJob { job_id, .. }
-        | Action::ReleaseJob { job_id, .. } => job(ports, *job_id).await,
+        | Action::ReleaseJob { job_id, .. }
+        | Action::PreemptJob { job_id, .. }
+        | Action::ReportCheckpoint { job_id, .. } => job(ports, *job_id).await,
         Action::RedriveDeadLetter { dead_letter_id } | Action::DiscardDeadLetter { dead_letter_id, .. } => {
             letter(ports, dead_letter_id).await
         }

@@ -7,7 +7,7 @@ use osprey_model::pool::PoolMode;
 use osprey_model::reason::{ReasonCode, Refusal};
 use osprey_pipeline::context::Context;
 use osprey_pipeline::failure::Failure;
-use osprey_pipeline::in_force::{self, StoredMode, StoredPolicy};
+use osprey_pipeline::in_force::{self, StoredMode, StoredPolicy, StoredPreemption};
 use osprey_policy::Policy;
 use osprey_ports::{Expect, ReceivedMessage, StoreError, Write};
 
@@ -56,22 +56,30 @@ fn checked(ctx: &Context<'_>, text: &str) -> Result<String, Refusal> {
     Ok(loaded.policy.revision().to_string())
 }
 
-/// Sets a pool's mode. Each process reads it within a minute.
+/// Sets a pool's mode, and whether its cycles may evict. Each process reads it within a minute.
 pub async fn mode<P: Ports>(
     ctx: &Context<'_>,
     ports: &P,
     message: &ReceivedMessage,
     action: &Action,
     pool: &PoolName,
-    mode: PoolMode,
+    (mode, preemption): (Option<PoolMode>, Option<bool>),
 ) -> Result<(), Failure> {
     let now = ports.now().as_millisecond();
     if let Err(refusal) = known(ctx, pool) {
         return refuse(ports, kept(message, action, None, now, Err(refusal))).await;
     }
-    let stored = StoredMode { mode, set_at: now, by: message.sender.principal.clone() };
-    let mut writes = vec![in_force::mode_write(pool, &stored)];
-    let done = format!("pool `{pool}` is in mode `{}` within a minute", mode.as_str());
+    let by = || message.sender.principal.clone();
+    let (mut writes, mut said) = (Vec::new(), Vec::new());
+    if let Some(mode) = mode {
+        writes.push(in_force::mode_write(pool, &StoredMode { mode, set_at: now, by: by() }));
+        said.push(format!("is in mode `{}`", mode.as_str()));
+    }
+    if let Some(preemption) = preemption {
+        writes.push(in_force::preemption_write(pool, &StoredPreemption { preemption, set_at: now, by: by() }));
+        said.push(if preemption { "may evict".to_owned() } else { "evicts nobody".to_owned() });
+    }
+    let done = format!("pool `{pool}` {} within a minute", said.join(" and "));
     writes.extend(kept(message, action, None, now, Ok(done)));
     once(ports, &writes).await
 }

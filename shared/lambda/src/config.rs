@@ -56,7 +56,7 @@ fn count(problems: usize) -> String {
 }
 
 /// The variables that are read, but for those of the queues.
-const KNOWN: [&str; 10] = [
+const KNOWN: [&str; 11] = [
     "OSPREY_TABLE",
     "OSPREY_TOPIC_ARN",
     "OSPREY_EVENT_BUS",
@@ -67,6 +67,7 @@ const KNOWN: [&str; 10] = [
     "OSPREY_LOG",
     "OSPREY_CHECKPOINT_BASE",
     "OSPREY_SETTLEMENT_SECONDS",
+    "OSPREY_PREEMPTION",
 ];
 
 /// The variable that holds a queue's URL: `osprey-internal` is `OSPREY_INTERNAL_QUEUE_URL`.
@@ -200,13 +201,27 @@ impl Reader<'_> {
         }
     }
 
+    /// Whether pools may evict at all.
+    fn preemption(&mut self) -> bool {
+        match self.optional("OSPREY_PREEMPTION").as_deref().map(str::trim) {
+            None | Some("on") => true,
+            Some("off") => false,
+            Some(other) => {
+                self.problems.push(format!("`OSPREY_PREEMPTION` is {} where `on` or `off` is meant", quote(other)));
+                false
+            }
+        }
+    }
+
     fn pools(&mut self) -> Vec<Pool> {
         let Some(text) = self.required("OSPREY_POOLS", "a JSON list of pools") else { return Vec::new() };
+        let may_evict = self.preemption();
         match serde_json::from_str::<Vec<Pool>>(&text) {
-            Ok(pools) => {
+            Ok(mut pools) => {
                 if pools.is_empty() {
                     self.problems.push("`OSPREY_POOLS` lists no pool; at least one is needed".to_owned());
                 }
+                pools.iter_mut().for_each(|pool| pool.preemption &= may_evict);
                 pools
             }
             Err(fault) => {
@@ -281,5 +296,24 @@ mod tests {
         assert_eq!((config.pools.len(), config.stack.as_str()), (1, "prod-osprey"));
         assert_eq!((config.settings, config.wiring.submit_rate), (Settings::default(), 40));
         assert_eq!(config.policy_text, osprey_policy::DEFAULT);
+        assert!(config.pools[0].preemption);
+    }
+
+    #[test]
+    fn preemption_is_off_in_every_pool_of_a_stack_that_says_so() {
+        let config = |switch: &str| {
+            let given = environment(&[
+                ("OSPREY_TABLE", "prod-osprey"),
+                ("OSPREY_POOLS", POOLS),
+                ("OSPREY_INTERNAL_QUEUE_URL", "https://sqs/internal"),
+                ("OSPREY_TOPIC_ARN", "arn:aws:sns:eu-west-1:1:t"),
+                ("OSPREY_PREEMPTION", switch),
+            ]);
+            Config::read(&WATCH, &given)
+        };
+        assert!(!config("off").unwrap().pools[0].preemption);
+        assert!(config("on").unwrap().pools[0].preemption);
+        let wrong = config("maybe").unwrap_err();
+        assert_eq!(wrong.0, ["`OSPREY_PREEMPTION` is `maybe` where `on` or `off` is meant"]);
     }
 }

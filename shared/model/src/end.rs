@@ -49,10 +49,11 @@ impl EndClass {
         )
     }
 
-    /// Whether it counts against the interruption budget.
+    /// Whether it counts against the interruption budget. An eviction doesn't: Osprey chose it, and the job pays nothing
+    /// for it.
     #[must_use]
     pub fn is_interruption(self) -> bool {
-        matches!(self, Self::HostLost | Self::Preempted | Self::StartFailureTransient | Self::Capacity)
+        matches!(self, Self::HostLost | Self::StartFailureTransient | Self::Capacity)
     }
 
     /// The word in records, metrics and JSON.
@@ -89,11 +90,13 @@ pub enum StoppedBy {
 
 /// The token that starts the reason of every TerminateJob and CancelJob of ours.
 pub const STOP_TOKEN: &str = "OSPREY";
+/// The words that start the reason of the TerminateJob of an eviction.
+pub const EVICTION_TOKEN: &str = "OSPREY preempt";
 
 /// Classifies a job that ended.
 ///
 /// A reason that starts with our token counts as ours only when the record agrees: anybody who may stop a job can
-/// write the same text.
+/// write the same text. An eviction is one only by both, its row and its own words.
 #[must_use]
 pub fn classify(detail: &JobDetail, stopped_by: StoppedBy) -> EndClass {
     if detail.status == BatchStatus::Succeeded {
@@ -120,14 +123,12 @@ pub fn succeeded_out_of_memory(detail: &JobDetail) -> bool {
 }
 
 fn ours(reasons: &[String], stopped_by: StoppedBy) -> Option<EndClass> {
-    let token = STOP_TOKEN.to_lowercase();
-    if !reasons.iter().any(|r| r.starts_with(&token)) {
+    let said = |token: &str| reasons.iter().any(|reason| reason.starts_with(&token.to_lowercase()));
+    if !said(STOP_TOKEN) {
         return None;
     }
-    match stopped_by {
-        StoppedBy::Eviction => Some(EndClass::Preempted),
-        StoppedBy::Person | StoppedBy::Nobody => Some(EndClass::Cancelled),
-    }
+    let is_eviction = stopped_by == StoppedBy::Eviction && said(EVICTION_TOKEN);
+    Some(if is_eviction { EndClass::Preempted } else { EndClass::Cancelled })
 }
 
 /// Texts at the start of a reason, in the order they are looked for: the more telling first.
@@ -314,6 +315,8 @@ mod tests {
         assert_eq!(classify(&detail, StoppedBy::Eviction), EndClass::Preempted);
         assert_eq!(classify(&detail, StoppedBy::Person), EndClass::Cancelled);
         assert_eq!(classify(&failed("bye", "", Some(143)), StoppedBy::Eviction), EndClass::Cancelled);
+        let by_a_person = failed("OSPREY stopped by a person: enough", "", Some(143));
+        assert_eq!(classify(&by_a_person, StoppedBy::Eviction), EndClass::Cancelled);
     }
 
     #[test]

@@ -170,6 +170,15 @@ pub struct Job {
     /// Set while a person's wish to stop it is being carried out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop: Option<Stop>,
+    /// Set while its run is being evicted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub evict: Option<Evict>,
+    /// The newest checkpoint that it reported, in whichever attempt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub saved: Option<Saved>,
+    /// Work of attempts that ended that its checkpoints keep, in milliseconds of its run.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub kept_ms: u64,
     /// Memory grown after an attempt that ran out of it, MiB.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_mib: Option<u64>,
@@ -236,6 +245,9 @@ pub struct Needs {
     /// The longest that an attempt may run, in seconds.
     #[serde(skip_serializing_if = "is_default")]
     pub longest_seconds: u64,
+    /// How often it says that it saves, in seconds of its run; `None` where it doesn't say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub saves_every_seconds: Option<u64>,
 }
 
 /// How the expected run of a job is known.
@@ -375,6 +387,26 @@ pub enum AfterStop {
     Requeue,
 }
 
+/// An eviction that is being carried out. Its receipt is the job's row `EVICTION#nnnn`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Evict {
+    /// When it was recorded: Batch is asked after that.
+    pub at: i64,
+    /// The job that starts in its place; `None` when a person asked for it.
+    #[serde(default, rename = "for", skip_serializing_if = "Option::is_none")]
+    pub goes_for: Option<JobId>,
+}
+
+/// A checkpoint that a job reported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Saved {
+    /// When the report was sent.
+    pub at: i64,
+    /// How much of its work the job had done by then, in percent, where it said so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub percent: Option<u32>,
+}
+
 /// Why a job ended without success.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct End {
@@ -469,6 +501,9 @@ impl Job {
             claim: None,
             run: None,
             stop: None,
+            evict: None,
+            saved: None,
+            kept_ms: 0,
             memory_mib: None,
             avoid_spot: false,
             avoid_pools: Vec::new(),
@@ -478,6 +513,19 @@ impl Job {
             last_end: None,
             end: None,
         }
+    }
+
+    /// Work that its checkpoints keep when a run ends at a time, in milliseconds of all its runs: up to the checkpoint that
+    /// it reported within the run, else up to the last that it should have made by the interval that it declares.
+    #[must_use]
+    pub fn kept_ms_at(&self, started_at: i64, ended_at: i64) -> u64 {
+        let since_start = |at: i64| u64::try_from(at.saturating_sub(started_at)).unwrap_or(0);
+        let ran_ms = since_start(ended_at);
+        let reported = self.saved.filter(|saved| saved.at >= started_at).map(|saved| since_start(saved.at).min(ran_ms));
+        let every_ms = self.needs.saves_every_seconds.map(|seconds| seconds.saturating_mul(1_000));
+        // Who saves all the time loses nothing.
+        let declared = every_ms.map(|every| ran_ms.checked_rem(every).map_or(ran_ms, |lost| ran_ms - lost));
+        self.kept_ms.saturating_add(reported.or(declared).unwrap_or(0))
     }
 
     /// When the attempt being submitted was claimed.
@@ -491,7 +539,7 @@ impl Job {
     /// # Errors
     /// Names the first rule that doesn't hold.
     pub fn check(&self) -> Result<(), Broken> {
-        let rules: [(bool, &'static str); 7] = [
+        let rules: [(bool, &'static str); 8] = [
             ((self.state == JobState::Claimed) == self.claim.is_some(), "a claim exactly while claimed"),
             (
                 matches!(self.state, JobState::Submitted | JobState::Running) == self.run.is_some(),
@@ -501,6 +549,7 @@ impl Job {
             (self.state.is_final() || self.end.is_none(), "no end before it ended"),
             (self.priority <= 9999, "a priority up to 9999"),
             (self.stop.is_none() || self.state.is_dispatched(), "a stop only of something dispatched"),
+            (self.evict.is_none() || self.run.is_some(), "an eviction only of something that Batch has"),
             (
                 !self.scheduled || self.state == JobState::Queued || self.state.is_dispatched(),
                 "scheduled only while queued or dispatched",
@@ -555,6 +604,24 @@ mod tests {
         assert_eq!([0, 499, 500, 1_499, 1_500].map(shown), [0, 0, 1, 1, 2]);
         assert_eq!(shown(u64::MAX), u64::MAX / 1000 + 1);
         assert_eq!(shown(3 * 400), 1, "three attempts of 0.4 s are one second, not none");
+    }
+
+    #[test]
+    fn what_is_kept_of_a_run_is_what_was_reported_else_what_is_declared() {
+        let job = |every: Option<u64>, saved_at: Option<i64>| Job {
+            needs: Needs { saves_every_seconds: every, ..Needs::default() },
+            saved: saved_at.map(|at| Saved { at, percent: None }),
+            kept_ms: 7,
+            ..Job::new(JobId::of_message(&MessageId::new("m")), MessageId::new("m"), 0)
+        };
+        // A run from second 100 to second 160.
+        let kept = |every, saved_at| job(every, saved_at).kept_ms_at(100_000, 160_000) - 7;
+        assert_eq!(kept(None, None), 0, "who saves nothing keeps nothing");
+        assert_eq!(kept(Some(25), None), 50_000);
+        assert_eq!(kept(Some(0), None), 60_000, "it saves all the time");
+        assert_eq!(kept(Some(25), Some(112_000)), 12_000, "what was reported goes before what was declared");
+        assert_eq!(kept(Some(25), Some(90_000)), 50_000, "a report of the run before says nothing of this one");
+        assert_eq!(kept(None, Some(170_000)), 60_000, "a report that was sent late keeps no more than was done");
     }
 
     #[test]

@@ -30,9 +30,12 @@ pub const OVERRIDES_CHARACTERS_MAX: usize = 8_192;
 
 /// Characters of the overrides of each container kept for the variables that Osprey adds.
 ///
-/// Job id, attempt, tier, priority, the attempt before, grown memory and a checkpoint address of 200 characters, with
-/// their JSON around them.
-pub const OVERRIDES_CHARACTERS_OURS: usize = 640;
+/// Job id, attempt, tier, priority, the attempt before, grown memory, and two checkpoint addresses of
+/// [`CHECKPOINT_URI_CHARACTERS_MAX`]: where checkpoints belong and where the newest is, with their JSON around them.
+pub const OVERRIDES_CHARACTERS_OURS: usize = 896;
+
+/// Most characters of the address of a checkpoint that a job reports.
+pub const CHECKPOINT_URI_CHARACTERS_MAX: usize = 200;
 
 /// Most characters of a job's name (API reference, `SubmitJob`, `jobName`).
 pub const JOB_NAME_CHARACTERS_MAX: usize = 128;

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::id::{JobId, PoolName};
-use crate::limits::{MESSAGE_BYTES_MAX, REASON_CHARS_MAX};
+use crate::limits::{CHECKPOINT_URI_CHARACTERS_MAX, MESSAGE_BYTES_MAX, REASON_CHARS_MAX};
 use crate::pool::PoolMode;
 use crate::reason::{ReasonCode, Refusal};
 use crate::request::SubmitJobRequest;
@@ -75,6 +75,24 @@ pub enum Action {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
+    /// Takes a running job off its GPUs as if a more urgent one came: it comes back without a penalty.
+    PreemptJob {
+        /// The job.
+        job_id: JobId,
+        /// Why, for the record.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+    /// Says where a job's newest checkpoint is: what comes after it is what an eviction would cost.
+    ReportCheckpoint {
+        /// The job.
+        job_id: JobId,
+        /// Where it is: later attempts get this as `OSPREY_RESUME_URI`.
+        uri: String,
+        /// How much of its work the job has done, in percent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        progress: Option<u32>,
+    },
     /// Puts a policy into force.
     ApplyPolicy {
         /// The file's text.
@@ -83,12 +101,16 @@ pub enum Action {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
-    /// Sets how jobs of a pool reach Batch.
+    /// Sets how jobs of a pool reach Batch, and whether its cycles may evict.
     SetMode {
         /// The pool.
         pool: PoolName,
-        /// The mode.
-        mode: PoolMode,
+        /// The mode; without one it stays.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        mode: Option<PoolMode>,
+        /// Whether running jobs may be evicted for more urgent ones; without it that stays.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        preemption: Option<bool>,
         /// Why, for the record.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
@@ -247,10 +269,44 @@ fn action(name: &Value, object: &Map<String, Value>, mut faults: Faults) -> Resu
     if let Some(refusal) = faults.into_refusal() {
         return Err(refusal.into());
     }
-    if let Some(refusal) = long_reason(object).or_else(|| unknown_mode(object)) {
+    let checks = [long_reason, unknown_mode, nothing_to_set, unusable_uri, unusable_progress];
+    if let Some(refusal) = checks.iter().find_map(|check| check(object)) {
         return Err(refusal.into());
     }
     Ok(Message::Action(typed(object.clone())?))
+}
+
+/// `SetMode` sets at least one thing.
+fn nothing_to_set(object: &Map<String, Value>) -> Option<Refusal> {
+    let is_there = |member: &str| object.get(member).is_some_and(|value| !value.is_null());
+    let sets = object.get("action")?.as_str()? != "SetMode" || is_there("mode") || is_there("preemption");
+    (!sets).then(|| {
+        let sentence = "`SetMode` sets nothing; give it `mode`, `preemption` or both";
+        Refusal::new(ReasonCode::MissingMember, sentence)
+    })
+}
+
+/// An address goes into a variable of a container, where there is room for so much.
+fn unusable_uri(object: &Map<String, Value>) -> Option<Refusal> {
+    let uri = object.get("uri")?.as_str()?;
+    let given = uri.chars().count();
+    if uri.trim().is_empty() || uri.chars().any(char::is_control) {
+        let sentence = "`uri` must be the address of a checkpoint, such as \"s3://bucket/run/step-500\"";
+        return Some(Refusal::new(ReasonCode::InvalidText, sentence));
+    }
+    (given > CHECKPOINT_URI_CHARACTERS_MAX).then(|| {
+        let most = CHECKPOINT_URI_CHARACTERS_MAX;
+        let sentence = format!("`uri` has {given} characters where {most} are allowed; report the folder above it");
+        Refusal::new(ReasonCode::InvalidText, sentence)
+    })
+}
+
+fn unusable_progress(object: &Map<String, Value>) -> Option<Refusal> {
+    let given = object.get("progress")?.as_i64()?;
+    (!(0..=100).contains(&given)).then(|| {
+        let sentence = format!("`progress` is {given} where 0 to 100 percent are allowed");
+        Refusal::new(ReasonCode::WrongType, sentence)
+    })
 }
 
 /// Batch keeps a reason of at most so many characters, and so do the records.

@@ -27,6 +27,13 @@ pub struct Pool {
     pub queues: BTreeMap<TierName, QueueName>,
     /// Whether its queues are fair-share (they take share and priority) or FIFO (they take neither).
     pub fair_share: bool,
+    /// Whether its cycles may evict running jobs for more urgent ones, where the policy lets those.
+    #[serde(default = "may_evict")]
+    pub preemption: bool,
+}
+
+fn may_evict() -> bool {
+    true
 }
 
 /// How jobs reach Batch.

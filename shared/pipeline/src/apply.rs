@@ -18,6 +18,7 @@ use osprey_ports::{
 };
 
 use crate::context::Context;
+use crate::evict::receipt::{self, Receipt};
 use crate::experience::{self, Ran};
 use crate::failure::Failure;
 use crate::outgoing::{self, Owner};
@@ -258,15 +259,26 @@ async fn close<P: Ports>(
         return Ok(Applied::Nothing);
     }
     let class = class(ctx, ports, id, detail, &loaded.job).await?;
+    let receipt = receipt::open(ports, &loaded.job).await?;
     let wanted = if class == EndClass::Succeeded { Wanted::default() } else { wanted(ports, job).await? };
     let now = ports.now().as_millisecond();
     let changed = repository::change_loaded(ports, ctx.settings, job, Some(loaded), |job| {
         let run = job.run.as_ref().filter(|run| run.id == *id)?;
-        let closing = Closing { job, run, detail, class, wanted: &wanted, now };
+        if job.evict.is_some() != receipt.is_some() {
+            return None;
+        }
+        let closing = Closing { job, run, detail, class, wanted: &wanted, receipt: receipt.as_ref(), now };
         Some(closing.change(ctx))
     })
     .await?;
-    let Changed::Written { before, after } = changed else { return Ok(Applied::Nothing) };
+    let (before, after) = match changed {
+        Changed::Written { before, after } => (before, after),
+        // It was told to go while its end was judged, which says how the end is to be read.
+        Changed::Unchanged(job) if job.run.as_ref().is_some_and(|run| run.id == *id) => {
+            return Err(Failure::Contended(job.id));
+        }
+        Changed::Unchanged(_) | Changed::Missing => return Ok(Applied::Nothing),
+    };
     if succeeded_out_of_memory(detail) {
         tracing::warn!(job_id = %job, batch_job_id = %id, "a job that succeeded was killed for its memory.");
     }
@@ -344,7 +356,11 @@ async fn class<P: Ports>(
     detail: &JobDetail,
     job: &Job,
 ) -> Result<EndClass, Failure> {
-    let stopped_by = if job.stop.is_some() { StoppedBy::Person } else { StoppedBy::Nobody };
+    let stopped_by = match (job.evict, &job.stop) {
+        (Some(_), _) => StoppedBy::Eviction,
+        (None, Some(_)) => StoppedBy::Person,
+        (None, None) => StoppedBy::Nobody,
+    };
     let class = classify(detail, stopped_by);
     if class != EndClass::ArrayChildFailed {
         return Ok(class);
@@ -395,6 +411,7 @@ struct Closing<'a> {
     detail: &'a JobDetail,
     class: EndClass,
     wanted: &'a Wanted,
+    receipt: Option<&'a Receipt>,
     now: i64,
 }
 
@@ -408,6 +425,9 @@ impl Closing<'_> {
         }
         if let Next::Die(end) = &verdict.next {
             with.push(dead::job_write(&job, &end.message, self.now));
+        }
+        if let Some(receipt) = self.receipt {
+            with.extend(receipt.close(self.job, self.run, self.class, self.stopped_at()));
         }
         Change { job, with }
     }
@@ -446,6 +466,8 @@ impl Closing<'_> {
         let mut job = self.job.clone();
         job.run = None;
         job.stop = None;
+        job.evict = None;
+        job.kept_ms = self.job.kept_ms_at(self.started_at(), self.stopped_at());
         job.scheduled = false;
         job.avoid_pools = Vec::new();
         job.last_end = Some(self.class);

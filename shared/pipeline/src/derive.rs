@@ -168,6 +168,7 @@ impl Evaluation {
             expected_seconds: self.expected.map_or(0, |expected| expected.run_ms.div_ceil(1_000).max(1)),
             expected_by: self.expected.map(|expected| expected.source),
             longest_seconds: self.metadata.max_duration.unwrap_or(0),
+            saves_every_seconds: self.metadata.checkpoint_interval,
         }
     }
 }

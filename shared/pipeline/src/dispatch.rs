@@ -24,7 +24,7 @@ use crate::outgoing::{self, Outgoing, Owner};
 use crate::quota::{self, Hours};
 use crate::record::Record;
 use crate::repository::{self, Change, Changed, Loaded};
-use crate::{account, dead, internal, key, start, stop};
+use crate::{account, checkpoint, dead, internal, key, start, stop};
 
 /// What dispatching calls.
 pub trait Ports:
@@ -232,7 +232,15 @@ pub(crate) enum Claim {
     Superseded,
 }
 
-/// Claims the next attempt. A cycle brings its plan's step, which is written with the claim or not at all.
+/// What a cycle writes with a claim, or not at all: its plan's step, and what it makes of the claimed job besides.
+pub(crate) struct Along<'a> {
+    /// The plan's step.
+    pub step: Write,
+    /// The writes that follow from the claimed job. They have no conditions.
+    pub more: &'a (dyn Fn(&Job) -> Vec<Write> + Sync),
+}
+
+/// Claims the next attempt.
 pub(crate) async fn claim<P: Ports>(
     ctx: &Context<'_>,
     ports: &P,
@@ -240,7 +248,7 @@ pub(crate) async fn claim<P: Ports>(
     record: &Record,
     request: &SubmitJobRequest,
     evaluation: &Evaluation,
-    step: Option<Write>,
+    along: Option<Along<'_>>,
 ) -> Result<Claim, Failure> {
     let now = ports.now().as_millisecond();
     let (decision, asked) = (&evaluation.decision, request.job_queue.as_deref());
@@ -255,10 +263,13 @@ pub(crate) async fn claim<P: Ports>(
     job.state = JobState::Claimed;
     job.attempt = loaded.job.attempt.saturating_add(1);
     job.claim = Some(osprey_model::job::Claim { at: now, queue: queue.clone(), empty_lists: 0 });
-    job.scheduled = step.is_some() || pool.mode == PoolMode::Held;
+    job.scheduled = along.is_some() || pool.mode == PoolMode::Held;
     job.updated_at = now;
     let mut with = decision_write(record, &job, decision);
-    with.extend(step);
+    if let Some(Along { step, more }) = along {
+        with.push(step);
+        with.extend(more(&job));
+    }
     let most = most(ctx, pool, &job);
     let change = Change { job: job.clone(), with };
     match repository::write_within(ports, ctx.settings, loaded, change, most).await {
@@ -345,7 +356,9 @@ pub(crate) async fn call<P: Ports>(
     evaluation: &Evaluation,
 ) -> Result<SubmitCall, Failure> {
     let previous = previous_batch_job(ports, job).await?;
-    let checkpoint_uri = ctx.settings.checkpoint_base.as_ref().map(|base| format!("{base}/{}", job.id));
+    let resume_uri = checkpoint::newest(ports, job).await?.map(|checkpoint| checkpoint.uri);
+    let base = ctx.settings.checkpoint_base.as_ref();
+    let checkpoint_uri = base.map(|base| format!("{base}/{}", job.id)).or_else(|| resume_uri.clone());
     let claimed_at = job.claim.as_ref().map_or(0, |claim| claim.at);
     // The pool was looked up to claim; a pool that isn't there gives a request without share and priority.
     let pool = ctx.pool(&job.pool);
@@ -359,6 +372,7 @@ pub(crate) async fn call<P: Ports>(
                 pool,
                 previous: previous.as_deref(),
                 checkpoint_uri: checkpoint_uri.as_deref(),
+                resume_uri: resume_uri.as_deref(),
             })
         },
     );

@@ -6,6 +6,7 @@
 //! | `CONFIG` | `LAYOUT` | the number of this arrangement of items |
 //! | | `POLICY` | the policy in force |
 //! | | `MODE#pool` | a pool's mode, where it isn't the one it was deployed with |
+//! | | `PREEMPTION#pool` | whether its cycles may evict, the same |
 //! | `CONFIG-HISTORY` | `POLICY#time` | every policy that was in force |
 
 use std::collections::BTreeMap;
@@ -26,6 +27,7 @@ const PARTITION: &str = "CONFIG";
 const HISTORY: &str = "CONFIG-HISTORY";
 const POLICY: &str = "POLICY";
 const MODE: &str = "MODE#";
+const PREEMPTION: &str = "PREEMPTION#";
 const LAYOUT_SORT: &str = "LAYOUT";
 
 /// A policy as it is kept.
@@ -50,6 +52,17 @@ pub struct StoredMode {
     pub by: String,
 }
 
+/// Whether a pool's cycles may evict, as it is kept.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoredPreemption {
+    /// Whether they may.
+    pub preemption: bool,
+    /// When it was set, milliseconds since 1970.
+    pub set_at: i64,
+    /// Who set it.
+    pub by: String,
+}
+
 #[derive(Serialize, Deserialize)]
 struct StoredLayout {
     layout: u32,
@@ -64,6 +77,8 @@ pub struct Found {
     pub faults: Vec<String>,
     /// The modes that were set.
     pub modes: BTreeMap<PoolName, PoolMode>,
+    /// Whether pools' cycles may evict, where that was set.
+    pub preemption: BTreeMap<PoolName, bool>,
     /// The arrangement of items; `None` in a new table.
     pub layout: Option<u32>,
 }
@@ -85,16 +100,23 @@ impl Found {
         let read = match item.key.sort.as_str() {
             POLICY => repository::read(item).map(|policy| self.policy = Some(policy)),
             LAYOUT_SORT => repository::read::<StoredLayout>(item).map(|stored| self.layout = Some(stored.layout)),
-            sort => match sort.strip_prefix(MODE) {
-                Some(pool) => repository::read::<StoredMode>(item).map(|stored| {
-                    self.modes.insert(PoolName::new(pool), stored.mode);
-                }),
-                None => Ok(()),
-            },
+            sort => self.take_of_pool(sort, item),
         };
         if let Err(failure) = read {
             self.faults.push(failure.story());
         }
+    }
+
+    /// What was set for one pool.
+    fn take_of_pool(&mut self, sort: &str, item: &Item) -> Result<(), Failure> {
+        if let Some(pool) = sort.strip_prefix(MODE) {
+            let stored: StoredMode = repository::read(item)?;
+            self.modes.insert(PoolName::new(pool), stored.mode);
+        } else if let Some(pool) = sort.strip_prefix(PREEMPTION) {
+            let stored: StoredPreemption = repository::read(item)?;
+            self.preemption.insert(PoolName::new(pool), stored.preemption);
+        }
+        Ok(())
     }
 
     /// Whether this version can work on the table.
@@ -110,11 +132,13 @@ impl Found {
         }
     }
 
-    /// The pools, each in the mode that was set for it.
+    /// The pools, each in the mode that was set for it, and evicting as was set for it.
     #[must_use]
     pub fn pools(&self, deployed: &[Pool]) -> Vec<Pool> {
-        let set = |pool: &Pool| self.modes.get(&pool.name).copied().unwrap_or(pool.mode);
-        deployed.iter().map(|pool| Pool { mode: set(pool), ..pool.clone() }).collect()
+        let mode = |pool: &Pool| self.modes.get(&pool.name).copied().unwrap_or(pool.mode);
+        let preemption = |pool: &Pool| self.preemption.get(&pool.name).copied().unwrap_or(pool.preemption);
+        let set = |pool: &Pool| Pool { mode: mode(pool), preemption: preemption(pool), ..pool.clone() };
+        deployed.iter().map(set).collect()
     }
 }
 
@@ -151,6 +175,13 @@ pub fn policy_writes(policy: &StoredPolicy, expect: Expect) -> Vec<Write> {
 #[must_use]
 pub fn mode_write(pool: &PoolName, mode: &StoredMode) -> Write {
     let item = Item::new(Key::new(PARTITION, format!("{MODE}{pool}")), repository::json(mode));
+    Write::Put { item, expect: Expect::Any }
+}
+
+/// The write that says whether a pool's cycles may evict.
+#[must_use]
+pub fn preemption_write(pool: &PoolName, stored: &StoredPreemption) -> Write {
+    let item = Item::new(Key::new(PARTITION, format!("{PREEMPTION}{pool}")), repository::json(stored));
     Write::Put { item, expect: Expect::Any }
 }
 

@@ -11,11 +11,15 @@
 //! | | `DUPLICATE#message` | another message for the same job |
 //! | | `ACTION#message` | an action on it, and what became of it |
 //! | | `EXTRA#batch-id` | a second Batch job for one attempt, stopped |
+//! | | `EVICTION#nnnn` | the receipt of an attempt that was told to go for another job |
+//! | | `CHECKPOINT` | the newest checkpoint that it reported |
 //! | `BATCH#id` | `JOB` | whose attempt a Batch job is |
 //! | `ACTION#message` | `OUTCOME` | what became of an action |
 //! | `DEAD#id` | `STATE`, `RECORD#nnn` | a dead letter, its message in chunks |
 //! | `LINE#pool` | `tier#nnnn#time#id` | a job that waits for a cycle of its pool |
 //! | `POOL#pool` | `HOLD#id` | a job that holds capacity of its pool |
+//! | | `EVICT#id` | who goes for a job that was claimed |
+//! | `EVICTED#pool` | `time#id#nnnn` | an eviction, for its tier's budget |
 //! | `POOLS` | `pool` | the pool's plan |
 //! | `WAITS` | `nnnn#id` | a job that waits for others, and for which |
 //! | `RUNS#definition`, `RUNS` | `ALL`, `TEAM#team` | the newest runs of a definition, of a team |
@@ -51,6 +55,10 @@ pub const EXTRA: &str = "EXTRA#";
 pub const DAY: &str = "DAY#";
 /// Start of the sort keys of what is held of a pool.
 pub const HOLD: &str = "HOLD#";
+/// Start of the sort keys of what is planned to be evicted in a pool.
+pub const PLANNED: &str = "EVICT#";
+/// Start of the sort keys of receipts of evictions.
+pub const EVICTION: &str = "EVICTION#";
 /// Partition of the plans of pools.
 pub const POOLS: &str = "POOLS";
 /// Partition of the jobs that wait for others.
@@ -136,6 +144,18 @@ pub fn extra(id: JobId, batch: &BatchJobId) -> Key {
     Key::new(job_partition(id), format!("{EXTRA}{batch}"))
 }
 
+/// The receipt of an attempt that was told to go.
+#[must_use]
+pub fn eviction(id: JobId, attempt: u32) -> Key {
+    Key::new(job_partition(id), format!("{EVICTION}{attempt:04}"))
+}
+
+/// The newest checkpoint of a job.
+#[must_use]
+pub fn checkpoint(id: JobId) -> Key {
+    Key::new(job_partition(id), "CHECKPOINT")
+}
+
 /// Whose attempt a Batch job is.
 #[must_use]
 pub fn batch(id: &BatchJobId) -> Key {
@@ -194,6 +214,24 @@ pub fn pool_partition(pool: &PoolName) -> String {
 #[must_use]
 pub fn hold(pool: &PoolName, id: JobId) -> Key {
     Key::new(pool_partition(pool), format!("{HOLD}{id}"))
+}
+
+/// Who goes for a job of a pool.
+#[must_use]
+pub fn planned(pool: &PoolName, id: JobId) -> Key {
+    Key::new(pool_partition(pool), format!("{PLANNED}{id}"))
+}
+
+/// The partition of a pool's evictions.
+#[must_use]
+pub fn evicted_partition(pool: &PoolName) -> String {
+    format!("EVICTED#{pool}")
+}
+
+/// An eviction of a pool, by its time.
+#[must_use]
+pub fn evicted(pool: &PoolName, at: i64, id: JobId, attempt: u32) -> Key {
+    Key::new(evicted_partition(pool), format!("{}#{id}#{attempt:04}", sortable(at)))
 }
 
 /// The plan of a pool.

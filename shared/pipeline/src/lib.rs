@@ -7,6 +7,7 @@
 pub mod account;
 pub mod acted;
 pub mod apply;
+pub mod checkpoint;
 pub mod compact;
 pub mod context;
 pub mod dead;
@@ -14,6 +15,7 @@ pub mod dependents;
 pub mod derive;
 pub mod dispatch;
 pub mod driver;
+pub mod evict;
 pub mod experience;
 pub mod failure;
 pub mod forgotten;

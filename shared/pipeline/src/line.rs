@@ -9,10 +9,11 @@
 //! consistently: rows say all that a decision needs.
 
 use osprey_model::id::{JobId, PolicyRevision, PoolName, TierName};
-use osprey_model::job::{Charge, Job, JobState, Needs};
+use osprey_model::job::{Charge, Job, JobState, Needs, Saved};
 use osprey_ports::{Expect, Item, Key, QueryItems, SortQuery, Write};
 use serde::{Deserialize, Serialize};
 
+use crate::evict::Planned;
 use crate::failure::Failure;
 use crate::{key, repository};
 
@@ -36,6 +37,9 @@ pub struct InLine {
     /// What else it needs.
     #[serde(default, skip_serializing_if = "is_default")]
     pub needs: Needs,
+    /// Work of earlier attempts that it goes on from, in milliseconds.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub kept_ms: u64,
     /// Its team.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub team: Option<String>,
@@ -75,6 +79,21 @@ pub struct Holding {
     /// The node that it runs on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
+    /// Its attempt.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub attempt: u32,
+    /// Times that it was evicted.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub evictions: u32,
+    /// Work of earlier attempts that it goes on from, in milliseconds.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub kept_ms: u64,
+    /// The newest checkpoint that it reported, in whichever attempt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub saved: Option<Saved>,
+    /// The job that it is being evicted for; itself when a person asked for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub leaves_for: Option<JobId>,
 }
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
@@ -142,6 +161,7 @@ fn in_line(job: &Job) -> InLine {
         not_before: job.not_before,
         gpus: job.gpus,
         needs: job.needs,
+        kept_ms: job.kept_ms,
         team: job.team.clone(),
         charge: job.charge.clone(),
         policy: job.policy.clone(),
@@ -161,6 +181,11 @@ fn holding(job: &Job) -> Holding {
         since: job.claim_at().or(run.map(|run| run.claimed_at.unwrap_or(run.submitted_at))).unwrap_or(job.updated_at),
         started_at: run.and_then(|run| run.started_at),
         node: run.and_then(|run| run.node.clone()),
+        attempt: job.attempt,
+        evictions: job.counts.preemptions,
+        kept_ms: job.kept_ms,
+        saved: job.saved,
+        leaves_for: job.evict.map(|evict| evict.goes_for.unwrap_or(job.id)),
     }
 }
 
@@ -238,13 +263,20 @@ pub async fn first<P: QueryItems + Sync>(ports: &P, pool: &PoolName) -> Result<O
     page(ports, pool, "", None, 1).await?.items.first().map(repository::read).transpose()
 }
 
-/// Everything that is held of a pool.
+/// Everything that is held of a pool, and who is to go for whom.
 ///
 /// # Errors
 /// When the store fails.
-pub async fn holds<P: QueryItems + Sync>(ports: &P, pool: &PoolName) -> Result<Vec<Holding>, Failure> {
-    let items = repository::all(ports, key::pool_partition(pool), key::HOLD).await?;
-    items.iter().map(repository::read).collect()
+pub async fn held<P: QueryItems + Sync>(ports: &P, pool: &PoolName) -> Result<(Vec<Holding>, Vec<Planned>), Failure> {
+    let (mut holds, mut planned) = (Vec::new(), Vec::new());
+    for item in repository::all(ports, key::pool_partition(pool), "").await? {
+        if item.key.sort.starts_with(key::HOLD) {
+            holds.push(repository::read(&item)?);
+        } else if item.key.sort.starts_with(key::PLANNED) {
+            planned.push(repository::read(&item)?);
+        }
+    }
+    Ok((holds, planned))
 }
 
 #[cfg(test)]

@@ -50,6 +50,8 @@ pub struct Outgoing<'a> {
     pub previous: Option<&'a str>,
     /// Where its checkpoints go.
     pub checkpoint_uri: Option<&'a str>,
+    /// The newest checkpoint that it reported: where it goes on.
+    pub resume_uri: Option<&'a str>,
 }
 
 /// Builds the request. The job must be claimed: the claim holds the queue.
@@ -131,6 +133,7 @@ fn variables(out: &Outgoing<'_>) -> Vec<(&'static str, String)> {
         ("OSPREY_PRIORITY", out.job.priority.to_string()),
     ];
     variables.extend(out.previous.map(|id| ("OSPREY_PREVIOUS_BATCH_JOB_ID", id.to_owned())));
+    variables.extend(out.resume_uri.map(|uri| ("OSPREY_RESUME_URI", uri.to_owned())));
     variables.extend(out.job.memory_mib.map(|mib| ("OSPREY_MEMORY_MIB", mib.to_string())));
     variables
 }

@@ -214,7 +214,8 @@ pub fn due_at(job: &Job, settings: &Settings) -> Option<i64> {
         }
         JobState::Claimed => Some(job.updated_at.saturating_add(settings.list_interval_ms)),
         JobState::Submitted | JobState::Running => {
-            let wait = if job.stop.is_some() { settings.stop_repeat_ms } else { settings.silence_ms };
+            let wait =
+                if job.stop.is_some() || job.evict.is_some() { settings.stop_repeat_ms } else { settings.silence_ms };
             Some(job.updated_at.saturating_add(wait))
         }
         JobState::Held | JobState::Succeeded | JobState::Failed | JobState::Refused | JobState::Dead => None,

@@ -11,7 +11,7 @@ use osprey_ports::{Clock, GetItem, PutEvents, SendMessage, StoreError, SubmitCal
 
 use crate::context::Context;
 use crate::derive::{self, Again, Evaluation};
-use crate::dispatch::{self, Claim, Ports};
+use crate::dispatch::{self, Along, Claim, Ports};
 use crate::failure::Failure;
 use crate::repository::{self, Change, Loaded};
 use crate::wake;
@@ -161,6 +161,17 @@ pub struct Ready {
     call: SubmitCall,
 }
 
+impl Ready {
+    /// The job as it was claimed.
+    #[must_use]
+    pub fn job(&self) -> &Job {
+        &self.claimed.job
+    }
+}
+
+/// What is written with a claim besides the plan's step, made of the claimed job; without conditions.
+pub type More<'a> = &'a (dyn Fn(&Job) -> Vec<Write> + Sync);
+
 /// What came of claiming a start.
 pub enum Claimed {
     /// It is this plan's to submit.
@@ -173,7 +184,7 @@ pub enum Claimed {
     Superseded,
 }
 
-/// Claims a job for a plan; `step` is the plan's next step.
+/// Claims a job for a plan; `step` is the plan's next step, and `more` what is written with it.
 ///
 /// # Errors
 /// When the store fails.
@@ -182,9 +193,11 @@ pub async fn claim<P: Ports>(
     ports: &P,
     prepared: &Prepared,
     step: Write,
+    more: More<'_>,
 ) -> Result<Claimed, Failure> {
     let Prepared(Again { loaded, record, request, evaluation }) = prepared;
-    match dispatch::claim(ctx, ports, loaded, record, request, evaluation, Some(step)).await? {
+    let along = Some(Along { step, more });
+    match dispatch::claim(ctx, ports, loaded, record, request, evaluation, along).await? {
         Claim::Won(claimed) => {
             let call = dispatch::call(ctx, ports, &claimed.job, request, evaluation).await?;
             Ok(Claimed::Ready(Box::new(Ready { claimed: *claimed, call })))

@@ -1,6 +1,6 @@
-//! Stopping: a person's wish, and second Batch jobs for one attempt.
+//! Stopping: a person's wish, an eviction, and second Batch jobs for one attempt.
 
-use osprey_model::end::STOP_TOKEN;
+use osprey_model::end::{EVICTION_TOKEN, STOP_TOKEN};
 use osprey_model::id::{BatchJobId, JobId};
 use osprey_model::job::{AfterStop, End, Job, JobState, Stop};
 use osprey_model::reason::ReasonCode;
@@ -41,15 +41,25 @@ pub fn carry_out(job: &mut Job, wish: &Stop, now: i64) {
     }
 }
 
-/// Asks Batch to stop the job's run, if a person wishes it. Asking again does no harm, so nothing is recorded: the
-/// job's end will say that it worked, and `watch` asks again until then.
+/// Asks Batch to stop the job's run, if a person wishes it or it is being evicted. Asking again does no harm, so nothing
+/// is recorded: the job's end will say that it worked, and `watch` asks again until then.
 ///
 /// # Errors
 /// When Batch fails.
 pub async fn push<P: TerminateJob + Sync>(ports: &P, job: &Job) -> Result<(), Failure> {
-    let (Some(wish), Some(run)) = (&job.stop, &job.run) else { return Ok(()) };
-    let reason = format!("{STOP_TOKEN} stopped by a person: {}", wish.reason);
+    let (Some(run), Some(reason)) = (&job.run, reason(job)) else { return Ok(()) };
     terminate(ports, &run.id, &reason).await
+}
+
+/// Why a job's run is to be stopped; a person's wish goes before an eviction.
+fn reason(job: &Job) -> Option<String> {
+    if let Some(wish) = &job.stop {
+        return Some(format!("{STOP_TOKEN} stopped by a person: {}", wish.reason));
+    }
+    Some(match job.evict?.goes_for {
+        Some(other) => format!("{EVICTION_TOKEN}ed for={other}"),
+        None => format!("{EVICTION_TOKEN}ed by a person"),
+    })
 }
 
 async fn terminate<P: TerminateJob + Sync>(ports: &P, id: &BatchJobId, reason: &str) -> Result<(), Failure> {

@@ -6,8 +6,10 @@ use osprey_model::job::{Attempt, Job};
 use osprey_ports::{GetItem, Index, IndexQuery, QueryIndex, QueryItems};
 
 use crate::acted::Acted;
+use crate::checkpoint::{self, Checkpoint};
 use crate::dead::{self, DeadLetter};
 use crate::dependents::{self, Dependency};
+use crate::evict::Receipt;
 use crate::failure::Failure;
 use crate::record::{self, Record};
 use crate::stop::Extra;
@@ -26,6 +28,10 @@ pub struct JobView {
     pub dependencies: Vec<Dependency>,
     /// Attempts that ended, oldest first.
     pub attempts: Vec<Attempt>,
+    /// Evictions of its attempts, oldest first.
+    pub evictions: Vec<Receipt>,
+    /// The newest checkpoint that it reported.
+    pub checkpoint: Option<Checkpoint>,
     /// Actions on it, oldest first.
     pub actions: Vec<Acted>,
     /// Second Batch jobs that were stopped.
@@ -50,6 +56,8 @@ where
     actions.sort_by_key(|acted| acted.at);
     let decision = decisions.into_iter().next_back().or_else(|| record.as_ref().and_then(|r| r.decision.clone()));
     Ok(Some(JobView {
+        checkpoint: checkpoint::newest(ports, &loaded.job).await?,
+        evictions: rows(ports, &partition, key::EVICTION).await?,
         job: loaded.job,
         decision,
         record,

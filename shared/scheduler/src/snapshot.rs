@@ -196,6 +196,8 @@ pub struct Running {
     pub evictions: u32,
     /// When it last reported a checkpoint.
     pub saved_ms: Option<i64>,
+    /// How much of its work it had done by then, in percent, where it said so.
+    pub percent: Option<u32>,
     /// How often it says that it saves, in milliseconds of its run; 0 for one that saves all the time.
     pub saves_every_ms: Option<u64>,
     /// Whose use it counts as.
@@ -229,6 +231,7 @@ impl Running {
             done_ms: 0,
             evictions: 0,
             saved_ms: None,
+            percent: None,
             saves_every_ms: None,
             charge: Charge::NOBODY,
             is_borrowed: false,

@@ -222,6 +222,7 @@ fn pool(name: &str, capacity: CapacityType, gpus_per_node: u32, nodes: u32) -> P
         memory_mib_per_node: None,
         queues: BTreeMap::new(),
         fair_share: true,
+        preemption: true,
     }
 }
 

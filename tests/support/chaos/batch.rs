@@ -22,6 +22,8 @@ pub struct Unit {
     pub told: Option<Told>,
     /// What it does.
     pub step: Step,
+    /// The number of the node that it runs on, in its pool.
+    pub node: Option<usize>,
     /// Raised when what was planned for it no longer holds.
     epoch: u32,
 }
@@ -124,7 +126,15 @@ pub struct Batch {
 
 impl Unit {
     fn new(step: Step) -> Self {
-        Self { status: BatchStatus::Submitted, started_at: None, stopped_at: None, told: None, step, epoch: 0 }
+        Self {
+            status: BatchStatus::Submitted,
+            started_at: None,
+            stopped_at: None,
+            told: None,
+            step,
+            node: None,
+            epoch: 0,
+        }
     }
 
     fn end(&mut self, told: Told, now: i64) {
@@ -191,7 +201,8 @@ impl BatchJob {
         self.past.push(Past { from: now, whole: self.whole.clone(), children: self.children.clone() });
     }
 
-    fn unit_mut(&mut self, part: Option<usize>) -> &mut Unit {
+    /// The job or one of its children.
+    pub fn unit_mut(&mut self, part: Option<usize>) -> &mut Unit {
         match part {
             Some(child) if child < self.children.len() => self.children.get_mut(child).unwrap_or(&mut self.whole),
             _ => &mut self.whole,
@@ -330,12 +341,16 @@ impl Batch {
 
     /// Stops a job now, with a reason that becomes its status reason.
     pub fn stop(&mut self, at: usize, reason: &str, now: i64) -> Vec<Effect> {
-        let class = if reason.starts_with("OSPREY") { "cancelled" } else { "host_lost" };
+        let class = match reason {
+            _ if reason.starts_with(super::evictions::TOKEN) => "preempted",
+            _ if reason.starts_with("OSPREY") => "cancelled",
+            _ => "host_lost",
+        };
         let told = || Told {
             succeeded: false,
             status_reason: reason.to_owned(),
             container_reason: None,
-            exit_code: (class == "cancelled").then_some(143),
+            exit_code: (class != "host_lost").then_some(143),
             class,
         };
         let mut effects = Vec::new();
@@ -344,7 +359,7 @@ impl Batch {
             child.end(told(), now);
             effects.push(Effect::Event(at, Some(index)));
         }
-        if class == "cancelled" || job.children.is_empty() {
+        if class != "host_lost" || job.children.is_empty() {
             job.whole.end(told(), now);
             effects.push(Effect::Event(at, None));
         }

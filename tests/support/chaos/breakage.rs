@@ -78,11 +78,23 @@ pub enum Breakage {
     ForgetReleases,
     /// An attempt over midnight counts on its first day alone.
     CountOneDay,
+    /// Receipts of evictions aren't written.
+    ForgetReceipts,
+    /// Nobody finds an eviction that broke off.
+    ForgetPlannedEvictions,
+    /// What budgets for evictions count isn't read.
+    ForgetBudgets,
+    /// How often a job was evicted isn't read.
+    ForgetCaps,
+    /// Every tier may evict those below it.
+    LetAnybodyEvict,
+    /// Whoever takes the place of others reaches Batch minutes after it has answered.
+    EvictBeforeSubmitting,
 }
 
 impl Breakage {
     /// Every breakage with its name, and the seeds within which it must be caught.
-    pub const ALL: [(Self, &'static str, u64); 36] = [
+    pub const ALL: [(Self, &'static str, u64); 42] = [
         (Self::DropTheClaim, "drop-the-claim", 50),
         (Self::TrustArrivalOrder, "trust-arrival-order", 50),
         (Self::Overwrite, "overwrite", 200),
@@ -119,6 +131,12 @@ impl Breakage {
         (Self::DropTheCap, "drop-the-cap", 500),
         (Self::ForgetReleases, "forget-releases", 20),
         (Self::CountOneDay, "count-one-day", 100),
+        (Self::ForgetReceipts, "forget-receipts", 50),
+        (Self::ForgetPlannedEvictions, "forget-planned-evictions", 500),
+        (Self::ForgetBudgets, "forget-budgets", 500),
+        (Self::ForgetCaps, "forget-caps", 500),
+        (Self::LetAnybodyEvict, "let-anybody-evict", 200),
+        (Self::EvictBeforeSubmitting, "evict-before-submitting", 50),
     ];
 
     /// Its name.

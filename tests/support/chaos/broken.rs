@@ -25,10 +25,17 @@ impl World {
             Breakage::ForgetToLook => Some(writes.iter().map(hidden_while_waiting).collect()),
             Breakage::DropThePlanGuard => Some(writes.iter().map(|write| unconditional_if(write, is_plan)).collect()),
             Breakage::HideJobs => Some(writes.iter().map(unlisted).collect()),
+            Breakage::ForgetReceipts => {
+                Some(without(writes, |write| key_of(write).sort.starts_with("EVICTION#") && !is_check(write)))
+            }
             Breakage::ForgetDepth => Some(writes.iter().map(shallow).collect()),
             _ => None,
         }
     }
+}
+
+fn is_check(write: &Write) -> bool {
+    matches!(write, Write::Check { .. })
 }
 
 fn without(writes: &[Write], drop: impl Fn(&Write) -> bool) -> Vec<Write> {

@@ -31,12 +31,18 @@ pub fn detail(job: &BatchJob, part: Option<usize>) -> JobDetail {
         created_at: Some(job.created_at),
         started_at: unit.started_at,
         stopped_at: unit.stopped_at,
-        container: Some(container(unit)),
+        container: Some(ContainerDetail { container_instance_arn: instance(job, unit), ..container(unit) }),
         array_properties: array(job, part),
         tags: job.tags.clone(),
         job_id: id,
         ..JobDetail::default()
     }
+}
+
+/// The instance that it runs on.
+fn instance(job: &BatchJob, unit: &Unit) -> Option<String> {
+    let pool = job.queue.strip_prefix("osprey-")?.split('-').next()?;
+    Some(format!("arn:aws:ecs:us-east-1:123456789012:container-instance/osprey/{pool}-{}", unit.node?))
 }
 
 fn container(unit: &Unit) -> ContainerDetail {
@@ -106,7 +112,7 @@ pub fn event(job: &BatchJob, part: Option<usize>, number: u64) -> String {
     push_end(&mut body, unit);
     push_array(&mut body, job, part);
     body.push_str(r#""container":"#);
-    push_container(&mut body, unit);
+    push_container(&mut body, unit, instance(job, unit).as_deref());
     body.push_str(r#","tags":{"#);
     for (at, (name, value)) in job.tags.iter().enumerate() {
         if at > 0 {
@@ -127,7 +133,7 @@ fn push_end(body: &mut String, unit: &Unit) {
     body.push(',');
     if unit.started_at.is_some() {
         body.push_str(r#""attempts":[{"container":"#);
-        push_container(body, unit);
+        push_container(body, unit, None);
         body.push_str(r#","statusReason":"#);
         push_text(body, &told.status_reason);
         body.push_str("}],");
@@ -144,13 +150,18 @@ fn number_member(body: &mut String, name: &str, value: Option<i64>) {
     }
 }
 
-fn push_container(body: &mut String, unit: &Unit) {
+fn push_container(body: &mut String, unit: &Unit, instance: Option<&str>) {
     let told = unit.told.as_ref();
     body.push('{');
     number_member(body, "exitCode", told.and_then(|told| told.exit_code));
     if let Some(reason) = told.and_then(|told| told.container_reason) {
         body.push_str(r#""reason":"#);
         push_text(body, reason);
+        body.push(',');
+    }
+    if let Some(instance) = instance {
+        body.push_str(r#""containerInstanceArn":"#);
+        push_text(body, instance);
         body.push(',');
     }
     body.push_str(r#""image":"train:1"}"#);

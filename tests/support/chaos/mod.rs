@@ -13,6 +13,7 @@ mod breakage;
 mod broken;
 pub mod check;
 mod detail;
+mod evictions;
 pub mod faults;
 mod journal;
 mod observer;
@@ -53,6 +54,8 @@ pub struct Outcome {
     pub extras: usize,
     /// Plans of pools, claims that were made under one, and jobs that went from the line of one pool to that of another.
     pub planned: [u64; 3],
+    /// Runs that were told to go for other jobs.
+    pub evictions: usize,
     /// Edges of the lifecycle that jobs took.
     pub walked: Walked,
     /// The run as a story, when one was asked for.
@@ -74,6 +77,7 @@ pub fn run_seed(seed: u64, planted: Option<Breakage>, with_story: bool) -> Outco
         batch_jobs: world.batch.jobs.len(),
         extras,
         planned: [world.pools.plans_made, world.pools.claims, world.pools.moves],
+        evictions: world.evictions.seen.iter().filter(|eviction| eviction.goes_for.is_some()).count(),
         walked: world.observer.walked(),
         story: world.journal.into_story(),
     }

@@ -27,11 +27,12 @@ pub fn meddle(world: &mut World, moment: &Moment) {
 }
 
 fn on_job(world: &mut World, job: &str) {
-    let verbs = ["CancelJob", "RequeueJob", "HoldJob", "ReleaseJob"];
+    let verbs = ["CancelJob", "RequeueJob", "HoldJob", "ReleaseJob", "PreemptJob"];
     let state = world.observer.jobs.get(job).map(|track| track.state.clone()).unwrap_or_default();
     let likely = match state.as_str() {
         "held" => "ReleaseJob",
         "failed" | "dead" => "RequeueJob",
+        "running" => return on_running(world, job),
         _ => "HoldJob",
     };
     let random = &mut world.streams.people;
@@ -44,6 +45,18 @@ fn on_job(world: &mut World, job: &str) {
         let body = format!(r#"{{"action":"ReleaseJob","jobId":"{job}"}}"#);
         world.later(at, super::world::Happening::Send(Box::new(draft(at - world.start, who, body))));
     }
+}
+
+/// A person has a job preempted that runs, or the job reports a checkpoint.
+fn on_running(world: &mut World, job: &str) {
+    let progress = world.streams.people.below(100);
+    let body = if world.streams.people.chance(500_000) {
+        format!(r#"{{"action":"PreemptJob","jobId":"{job}","reason":"a person wants it"}}"#)
+    } else {
+        format!(r#"{{"action":"ReportCheckpoint","jobId":"{job}","uri":"s3://bucket/{job}","progress":{progress}}}"#)
+    };
+    let who = somebody(world);
+    send(world, who, body);
 }
 
 /// A person redrives or discards a dead letter, if there is one.

@@ -216,7 +216,17 @@ impl QueryItems for Ports {
             if is_holding && world.is_broken(Breakage::ForgetHoldings) {
                 return Page::default();
             }
-            world.store.query(query)
+            if query.partition.starts_with("EVICTED#") && world.is_broken(Breakage::ForgetBudgets) {
+                return Page::default();
+            }
+            let mut page = world.store.query(query);
+            if is_holding && world.is_broken(Breakage::ForgetPlannedEvictions) {
+                page.items.retain(|item| !item.key.sort.starts_with("EVICT#"));
+            }
+            if is_holding && world.is_broken(Breakage::ForgetCaps) {
+                page.items.iter_mut().for_each(|item| item.body = item.body.replace("\"evictions\":", "\"was\":"));
+            }
+            page
         };
         Ok(self.call("Query", ask).await?)
     }
@@ -358,9 +368,9 @@ impl World {
             let each = capacity::gpus_of_a_child(self, job);
             let units =
                 if job.children.is_empty() { std::slice::from_ref(&job.whole) } else { job.children.as_slice() };
-            for _ in units.iter().filter(|unit| matches!(unit.status, BatchStatus::Starting | BatchStatus::Running)) {
-                let fits = used.iter_mut().filter(|used| **used + each <= i64::from(pool.gpus_per_node));
-                if let Some(used) = fits.max_by_key(|used| **used) {
+            let up = units.iter().filter(|unit| matches!(unit.status, BatchStatus::Starting | BatchStatus::Running));
+            for number in up.filter_map(|unit| unit.node) {
+                if let Some(used) = used.get_mut(number) {
                     *used += each;
                 }
             }
@@ -375,6 +385,27 @@ impl World {
             ..NodeCapacity::default()
         };
         Capacity { nodes: used.into_iter().enumerate().map(node).collect(), obtainable: 0 }
+    }
+
+    /// Puts what starts on the fullest node that has room for it.
+    pub fn land(&mut self, at: usize, part: Option<usize>) {
+        let Some(job) = self.batch.jobs.get(at) else { return };
+        let unit = job.unit(part);
+        if unit.status != BatchStatus::Starting || unit.node.is_some() {
+            return;
+        }
+        let (each, queue) = (capacity::gpus_of_a_child(self, job), &job.queue);
+        let pools = self.wired.pools.iter();
+        let Some(pool) = pools.clone().find(|pool| queue.starts_with(&format!("osprey-{}-", pool.name))) else {
+            return;
+        };
+        let nodes = self.capacity(pool).nodes.into_iter().enumerate();
+        let used = nodes.map(|(number, node)| (number, i64::from(node.gpus_used)));
+        let fits = used.filter(|(_, used)| used + each <= i64::from(pool.gpus_per_node));
+        let node = fits.max_by_key(|(number, used)| (*used, std::cmp::Reverse(*number))).map(|(number, _)| number);
+        if let Some(job) = self.batch.jobs.get_mut(at) {
+            job.unit_mut(part).node = node;
+        }
     }
 
     /// GPUs of each pool that others' work holds at a time: none once faults have stopped.

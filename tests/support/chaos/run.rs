@@ -225,7 +225,11 @@ impl Run {
             let mut world = enter(&self.world);
             let most = world.faults.skew_ms_max;
             let skew = world.streams.calls.between(-most, most);
-            (wiring::policy(world.policy, world.knows_senders(), world.has_quotas), skew)
+            let (number, is_guarded, has_quotas) = (world.policy, world.knows_senders(), world.has_quotas);
+            let is_lawless = world.is_broken(Breakage::LetAnybodyEvict);
+            let policy =
+                if is_lawless { wiring::lawless(number) } else { wiring::policy(number, is_guarded, has_quotas) };
+            (policy, skew)
         };
         {
             let mut world = enter(&self.world);
@@ -396,6 +400,7 @@ impl World {
             Happening::Arrive(queue, body, sender) => drop(self.put(queue, body, sender, 0)),
             Happening::Turn(turn) => {
                 let effects = self.batch.turn(turn, self.now, &mut self.streams.batch);
+                self.land(turn.job, turn.part);
                 self.follow(effects);
             }
             Happening::Create(wanted) => drop(self.create(*wanted)),

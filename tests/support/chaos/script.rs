@@ -29,6 +29,8 @@ pub enum Outcome {
     Capacity,
     /// Somebody stops it in the console, with their own words.
     Console,
+    /// Somebody stops it in the console, with the words of an eviction.
+    Imitated,
 }
 
 /// An end as Batch tells it.
@@ -89,6 +91,7 @@ impl Outcome {
                 "capacity",
             ),
             Self::Console => ("not needed any more", None, Some(137), "cancelled"),
+            Self::Imitated => ("OSPREY preempted for=somebody", None, Some(137), "cancelled"),
         }
     }
 
@@ -157,6 +160,7 @@ fn bad(random: &mut Random) -> Step {
         Outcome::Misconfigured,
         Outcome::Capacity,
         Outcome::Console,
+        Outcome::Imitated,
     ];
     let outcome = random.pick(&outcomes).copied().unwrap_or(Outcome::Exit(1));
     Step { outcome, run_ms: run_ms(random) }

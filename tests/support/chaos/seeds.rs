@@ -23,6 +23,8 @@ pub struct Tally {
     pub extras: u64,
     /// Plans of pools, claims that were made under one, and jobs that went from the line of one pool to that of another.
     pub planned: [u64; 3],
+    /// Runs that were told to go for other jobs.
+    pub evictions: u64,
     /// The longest time until everything was settled, milliseconds.
     pub settled_ms_max: i64,
     /// Edges of the lifecycle that jobs took.
@@ -40,6 +42,7 @@ impl Tally {
         self.batch_jobs += outcome.batch_jobs as u64;
         self.extras += outcome.extras as u64;
         self.planned.iter_mut().zip(outcome.planned).for_each(|(sum, planned)| *sum += planned);
+        self.evictions += outcome.evictions as u64;
         self.settled_ms_max = self.settled_ms_max.max(outcome.settled_ms.unwrap_or(0));
         self.walked = self.walked.and(outcome.walked);
         self.hash = self.hash.rotate_left(1) ^ outcome.hash;

@@ -32,7 +32,7 @@ beyond = "lower"
 [[identity]]
 name = "operator"
 who = ["AROAOPERATOR"]
-may = { cancel = "all", requeue = "all", hold = "all", release = "all", redrive = "all", discard = "all" }
+may = { cancel = "all", requeue = "all", hold = "all", release = "all", preempt = "all", report_checkpoint = "all", redrive = "all", discard = "all" }
 
 [[identity]]
 name = "default"

@@ -9,6 +9,9 @@ use super::breakage::Breakage;
 use super::faults::{ACT_BOUND_MS, LIST_LAG_BOUND_MS, ListLag};
 use super::world::{Happening, World};
 
+/// So much later than it says Batch has a job, where a breakage wants it.
+const LATE_MS: i64 = 120_000;
+
 impl World {
     /// Takes a request that was signed now.
     pub(super) fn submit(&mut self, request: &SubmitJobRequest) -> Result<BatchJobId, SubmitError> {
@@ -24,7 +27,12 @@ impl World {
         let wanted = self.wanted(request);
         let random = &mut self.streams.batch;
         if !random.chance(self.faults.submit_lost) {
-            return Ok(BatchJobId::new(self.create(wanted)));
+            let is_late = self.is_broken(Breakage::EvictBeforeSubmitting) && self.evictions.is_for(&wanted);
+            let id = self.create(wanted);
+            if let Some(job) = self.batch.jobs.last_mut().filter(|_| is_late) {
+                job.created_at += LATE_MS;
+            }
+            return Ok(BatchJobId::new(id));
         }
         self.lost(wanted);
         Err(SubmitError::Unknown("no answer came".to_owned()))
@@ -103,6 +111,10 @@ impl World {
         let now = self.now;
         let lost = self.streams.batch.chance(self.faults.terminate_lost);
         let wait = self.streams.batch.between(30_000, 90_000);
+        if reason.starts_with(super::evictions::TOKEN) {
+            let broken = self.evictions.asked(id);
+            self.observer.violation = self.observer.violation.take().or(broken);
+        }
         if let Some(job) = self.batch.jobs.get_mut(at) {
             job.stops.push((now, reason.to_owned()));
         }

@@ -20,7 +20,19 @@ pub const USUAL_POLICIES: usize = 3;
 /// The policy under which urgent jobs belong to a tier that no pool has a queue for.
 pub const WITHOUT_TIER: usize = 3;
 
+/// Most evictions of a job that isn't urgent.
+pub const EVICTIONS_PER_JOB: usize = 2;
+/// Most evictions of jobs of the tier `experimental` in a pool within the window.
+pub const EVICTIONS_PER_WINDOW: usize = 3;
+/// The window.
+pub const EVICTION_WINDOW_MS: i64 = 600_000;
+
 const TIERS: &str = r#"
+[preemption]
+wait = "1m"
+wait_per_victim = "10s"
+restart = "10s"
+
 [[tier]]
 name = "critical"
 at_least = 1100
@@ -30,15 +42,28 @@ may_preempt = ["preemptible", "experimental"]
 name = "experimental"
 at_least = 0
 capacity = ["on-demand", "spot"]
+minimum_run = "10s"
+evictions_per_job = 2
+evictions_per_window = 3
+eviction_window = "10m"
 
 [[tier]]
 name = "preemptible"
 takes = "preemptible"
+evictions_per_job = 2
+minimum_run = "10s"
 capacity = ["spot", "on-demand"]
 "#;
 
 const PLAIN: &str = r#"
 name = "plain"
+
+[[rule]]
+id = "inference in production"
+why = "users wait, and somebody waits for each answer"
+when = 'job.environment == "production" && job.workload == "inference"'
+set = 1200
+
 [requeue]
 failures_max = 1
 interruptions_max = 5
@@ -79,6 +104,13 @@ memory_cap_mib = 4096
 
 const BRIEF: &str = r#"
 name = "brief"
+
+[[rule]]
+id = "inference in production"
+why = "users wait, and somebody waits for each answer"
+when = 'job.environment == "production" && job.workload == "inference"'
+set = 1200
+
 
 [[rule]]
 id = "busy"
@@ -156,6 +188,16 @@ pub fn policy(number: usize, is_guarded: bool, has_quotas: bool) -> Arc<Policy> 
     policies.get(number).or(policies.first()).cloned().unwrap_or_else(|| Arc::new(load(TIERS)))
 }
 
+/// The same policies with a tier that may evict and shouldn't.
+static LAWLESS: LazyLock<Vec<Arc<Policy>>> =
+    LazyLock::new(|| all(&TIERS.replace("at_least = 0\n", "at_least = 0\nmay_preempt = [\"preemptible\"]\n")));
+
+/// The policy of a number, in which everybody may evict.
+#[must_use]
+pub fn lawless(number: usize) -> Arc<Policy> {
+    LAWLESS.get(number).cloned().unwrap_or_else(|| policy(number, false, false))
+}
+
 fn load(text: &str) -> Policy {
     match Policy::load(text) {
         Ok(loaded) => loaded.policy,
@@ -184,7 +226,16 @@ pub fn wired(seed: u64) -> Wired {
     }
     let nodes = random.pick(&[4, 5, 8]).copied().unwrap_or(4);
     let foreign_gpus = random.pick(&[0, 0, 3, 8]).copied().unwrap_or(0);
-    Wired { pools: pools(PoolMode::Held, nodes), is_held, foreign_gpus }
+    // A pool that evicts is smaller yet: there must be something to evict for.
+    let mut own = Random::fork(seed, "preemption");
+    let preemption = own.chance(700_000);
+    let nodes = if preemption { own.pick(&[2, 2, 3, 4]).copied().unwrap_or(2) } else { nodes };
+    Wired { pools: evicting(&pools(PoolMode::Held, nodes), preemption), is_held, foreign_gpus }
+}
+
+/// Pools that may evict, or may not.
+fn evicting(pools: &[Pool], preemption: bool) -> Arc<Vec<Pool>> {
+    Arc::new(pools.iter().map(|pool| Pool { preemption, ..pool.clone() }).collect())
 }
 
 /// Pools that submit at once.
@@ -211,6 +262,7 @@ fn pool(name: &str, capacity: CapacityType, fair_share: bool, mode: PoolMode, no
         memory_mib_per_node: None,
         queues: tiers.iter().map(|tier| ((*tier).into(), queue(tier).as_str().into())).collect(),
         fair_share,
+        preemption: true,
     }
 }
 

@@ -12,6 +12,7 @@ use osprey_ports::{QueueKind, StoreError, Write};
 use super::batch::{Batch, Effect, Turn, Wanted};
 use super::breakage::Breakage;
 use super::detail;
+use super::evictions::Evictions;
 use super::faults::Faults;
 use super::journal::Journal;
 use super::observer::{Moment, Observer, number, text};
@@ -148,6 +149,8 @@ pub struct World {
     pub observer: Observer,
     /// What was seen of the rows of pools.
     pub pools: Pools,
+    /// Evictions.
+    pub evictions: Evictions,
     /// The pools, and how they are set up.
     pub wired: Wired,
     /// Pools whose mode has changed, by number.
@@ -228,6 +231,7 @@ impl World {
             scripts,
             observer: Observer::default(),
             pools: Pools::default(),
+            evictions: Evictions::default(),
             wired,
             changed_modes: BTreeSet::new(),
             has_quotas: wiring::has_quotas(seed),
@@ -359,7 +363,7 @@ impl World {
     }
 
     fn observed(&mut self, writes: &[Write]) {
-        let broken = self.pools.see(writes);
+        let broken = self.pools.see(writes).or(self.evictions.see(writes, self.now));
         self.observer.violation = self.observer.violation.take().or(broken);
         for moment in self.observer.see(writes, self.now) {
             if let Moment::Job(job, state) = &moment {

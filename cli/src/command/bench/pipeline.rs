@@ -107,7 +107,7 @@ impl Scene {
         let world = world.map_err(|error| unusable(error.to_string()))?;
         let (policy_text, _) = policy_file::text(None)?;
         let policy = policy_file::load(None)?;
-        let cluster = Cluster { nodes: NODES, gpus_per_node: 8, spot_nodes: 0, mode: PoolMode::Held };
+        let cluster = Cluster { nodes: NODES, gpus_per_node: 8, spot_nodes: 0, mode: PoolMode::Held, preemption: true };
         cluster.set_up(world.batch(), &policy)?;
         Kept { cluster, policy: policy_text }.save(&dir)?;
         let mut scene = Self {

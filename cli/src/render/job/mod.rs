@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::table::Columns;
 use super::time::{rfc3339, short};
 
-pub use record::{exported, record};
+pub use record::{exported, receipt, record};
 pub use story::story;
 
 /// What is known of a job beside its record.

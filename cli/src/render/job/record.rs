@@ -1,6 +1,7 @@
 //! The whole record of a job as JSON.
 
 use osprey_model::job::Attempt;
+use osprey_pipeline::evict::{By, Receipt};
 use osprey_pipeline::view::JobView;
 use serde_json::{Value, json};
 
@@ -11,7 +12,8 @@ use super::{Array, FailedChild, Story, summary, text_or_null};
 /// The whole record as JSON. Every object is built member by member, so that what is an interface is in one place.
 #[must_use]
 pub fn record(story: &Story) -> Value {
-    let JobView { job, record, decision, dependencies, attempts, actions, extras, duplicates } = &story.view;
+    let JobView { job, record, decision, dependencies, attempts, evictions, checkpoint, actions, extras, duplicates } =
+        &story.view;
     let mut document = summary(job);
     let more = json!({
         "policy_revision": text_or_null(job.policy.as_str()),
@@ -45,6 +47,13 @@ pub fn record(story: &Story) -> Value {
             "log": story.log(&run.id),
         })),
         "evictions": job.counts.preemptions,
+        "eviction_receipts": evictions.iter().map(receipt).collect::<Vec<_>>(),
+        "checkpoint": checkpoint.as_ref().map(|checkpoint| json!({
+            "uri": checkpoint.uri,
+            "percent": checkpoint.percent,
+            "at": rfc3339(checkpoint.at),
+            "attempt": checkpoint.attempt,
+        })),
         "requeues": job.counts.requeues,
         "depends_on": dependencies.iter().map(|dependency| &dependency.given).collect::<Vec<_>>(),
         "actions": actions.iter().map(action::document).collect::<Vec<_>>(),
@@ -64,6 +73,28 @@ pub fn record(story: &Story) -> Value {
         document.extend(more);
     }
     document
+}
+
+/// An eviction, as its owner is told of it.
+#[must_use]
+pub fn receipt(receipt: &Receipt) -> Value {
+    let (job, sender, reason, rule) = match &receipt.by {
+        By::Job { job, rule, .. } => (Some(job), None, None, Some(rule.key())),
+        By::Person { sender, reason } => (None, Some(sender), Some(reason), None),
+    };
+    json!({
+        "attempt": receipt.attempt,
+        "batch_job_id": receipt.batch_job_id,
+        "at": rfc3339(receipt.at),
+        "for_job": job,
+        "rule": rule,
+        "by": sender,
+        "reason": reason,
+        "lost_gpu_minutes": receipt.lost_gpu_ms as f64 / 60_000.0,
+        "resumes_at_minutes": receipt.kept_ms as f64 / 60_000.0,
+        "end_class": receipt.end,
+        "sentence": receipt.to_string(),
+    })
 }
 
 /// A line of an export. `ran` are the attempts that started, oldest first.

@@ -2,6 +2,7 @@
 
 use osprey_model::job::Job;
 use osprey_model::message::words::shown;
+use osprey_pipeline::checkpoint::Checkpoint;
 use osprey_pipeline::view::JobView;
 
 use super::super::table::Columns;
@@ -28,6 +29,7 @@ pub fn story(story: &Story) -> String {
     if !view.attempts.is_empty() || view.job.run.is_some() {
         parts.push(format!("attempts\n{}", decision::indent(&attempts(story))));
     }
+    parts.extend(evictions(view));
     parts.extend(logs(story));
     parts.extend(story.array.as_ref().and_then(failed_children));
     if !view.actions.is_empty() {
@@ -47,6 +49,7 @@ fn head(story: &Story) -> String {
         ("sent", record.as_ref().map(|r| format!("{} by {}", rfc3339(r.sent_at), r.sender)).unwrap_or_default()),
         ("history", history(job)),
     ];
+    rows.extend(story.view.checkpoint.iter().map(|checkpoint| ("checkpoint", saved(checkpoint))));
     rows.extend(story.parents.iter().map(|of| ("depends on", parent(of))));
     if *duplicates > 0 {
         rows.push(("duplicates", format!("{} with the same content", counted(*duplicates, "more message"))));
@@ -58,6 +61,12 @@ fn head(story: &Story) -> String {
 
 fn grown(mib: u64) -> String {
     format!("{mib} MiB, grown after an attempt ran out of it")
+}
+
+/// `s3://data/run/step-500, 40 % done, reported 2026-11-30T10:00:00.000Z`.
+fn saved(checkpoint: &Checkpoint) -> String {
+    let percent = checkpoint.percent.map(|percent| format!(", {percent} % done")).unwrap_or_default();
+    format!("{}{percent}, reported {}", checkpoint.uri, rfc3339(checkpoint.at))
 }
 
 /// `train-7, succeeded (ID)`.
@@ -147,6 +156,18 @@ fn attempts(story: &Story) -> String {
         ]);
     }
     columns.render()
+}
+
+/// Who it made room for, and what that cost.
+fn evictions(view: &JobView) -> Option<String> {
+    let told: Vec<String> =
+        view.evictions.iter().map(|receipt| format!("attempt {}: {receipt}", receipt.attempt)).collect();
+    (!told.is_empty()).then(|| format!("evictions\n{}", decision::indent(&shown_lines(&told))))
+}
+
+/// Lines with what a person wrote in them.
+fn shown_lines(lines: &[String]) -> String {
+    lines.iter().map(|line| shown(line)).collect::<Vec<_>>().join("\n")
 }
 
 /// Where each attempt wrote to.

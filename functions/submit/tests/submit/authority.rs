@@ -170,6 +170,26 @@ fn nobody_cancels_the_job_of_another_but_who_may() {
 }
 
 #[test]
+fn nobody_preempts_or_reports_for_the_job_of_another_but_who_may() {
+    let house = House::new();
+    run(async {
+        let job = house.submit("AROASEARCH:x", "train", json!({"team": "search"})).await;
+        let report = json!({"action": "ReportCheckpoint", "jobId": job.id, "uri": "s3://b/1", "progress": 99});
+        let preempt = json!({"action": "PreemptJob", "jobId": job.id});
+        for action in [&report, &preempt] {
+            assert_eq!(house.act("AROAOTHER:x", action.clone()).await, Err(ReasonCode::NotAllowed), "{action}");
+        }
+        let untouched = house.job(job.id).await;
+        assert_eq!((untouched.saved, untouched.evict), (None, None));
+        assert_eq!(house.act("AROASEARCH:y", report).await, Ok("noted".to_owned()));
+        let done = house.act("AROASEARCH:y", preempt).await.unwrap();
+        assert!(done.starts_with("is being preempted: 0.0 GPU-minutes"), "{done}");
+        let touched = house.job(job.id).await;
+        assert!(touched.saved.is_some_and(|saved| saved.percent == Some(99)) && touched.evict.is_some());
+    });
+}
+
+#[test]
 fn a_policy_or_a_mode_is_not_for_everybody_to_set() {
     let house = House::new();
     run(async {

@@ -117,8 +117,10 @@ pub(super) const ACTIONS: &[(&str, &[Member])] = &[
     ("RequeueJob", &[ACTION, JOB, REASON]),
     ("HoldJob", &[ACTION, JOB, REASON]),
     ("ReleaseJob", &[ACTION, JOB, REASON]),
+    ("PreemptJob", &[ACTION, JOB, REASON]),
+    ("ReportCheckpoint", &[ACTION, JOB, must("uri", Text("s3://bucket/run/step-500")), may("progress", Whole(40))]),
     ("ApplyPolicy", &[ACTION, must("policy", Text("name = 'default'")), REASON]),
-    ("SetMode", &[ACTION, must("pool", Text("main")), must("mode", Text("observe")), REASON]),
+    ("SetMode", &[ACTION, must("pool", Text("main")), may("mode", Text("observe")), may("preemption", Flag), REASON]),
     ("RedriveDeadLetter", &[ACTION, must("deadLetterId", Text("dl-1"))]),
     ("DiscardDeadLetter", &[ACTION, must("deadLetterId", Text("dl-1")), REASON]),
 ];

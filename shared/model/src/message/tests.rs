@@ -238,6 +238,11 @@ fn actions_go_in_and_out() {
         r#"{"action":"RequeueJob","jobId":"ID","reason":"node was bad"}"#,
         r#"{"action":"HoldJob","jobId":"ID","reason":"wait for data"}"#,
         r#"{"action":"ReleaseJob","jobId":"ID"}"#,
+        r#"{"action":"PreemptJob","jobId":"ID","reason":"the demo is at ten"}"#,
+        r#"{"action":"ReportCheckpoint","jobId":"ID","uri":"s3://b/step-500","progress":40}"#,
+        r#"{"action":"ReportCheckpoint","jobId":"ID","uri":"s3://b/step-500"}"#,
+        r#"{"action":"SetMode","pool":"main","mode":"held","preemption":false}"#,
+        r#"{"action":"SetMode","pool":"main","preemption":true}"#,
         r#"{"action":"RedriveDeadLetter","deadLetterId":"dl-7"}"#,
         r#"{"action":"DiscardDeadLetter","deadLetterId":"dl-7","reason":"known"}"#,
     ] {
@@ -258,9 +263,21 @@ fn actions_that_say_something_wrong_are_refused() {
         ),
         (
             r#"{"action":"Explode"}"#,
-            "there is no action `Explode`; known are `CancelJob`, `RequeueJob`, `HoldJob`, `ReleaseJob`, `ApplyPolicy`, `SetMode`, `RedriveDeadLetter` or `DiscardDeadLetter` (UnknownAction)",
+            "there is no action `Explode`; known are `CancelJob`, `RequeueJob`, `HoldJob`, `ReleaseJob`, `PreemptJob`, `ReportCheckpoint`, `ApplyPolicy`, `SetMode`, `RedriveDeadLetter` or `DiscardDeadLetter` (UnknownAction)",
         ),
         (r#"{"action":"CancelJob","reason":"x"}"#, "`jobId` is missing (MissingMember)"),
+        (
+            r#"{"action":"SetMode","pool":"main"}"#,
+            "`SetMode` sets nothing; give it `mode`, `preemption` or both (MissingMember)",
+        ),
+        (
+            r#"{"action":"ReportCheckpoint","jobId":"6ba7b810-9dad-41d1-80b4-00c04fd430c8","uri":" "}"#,
+            "`uri` must be the address of a checkpoint, such as \"s3://bucket/run/step-500\" (InvalidText)",
+        ),
+        (
+            r#"{"action":"ReportCheckpoint","jobId":"6ba7b810-9dad-41d1-80b4-00c04fd430c8","uri":"s3://b","progress":101}"#,
+            "`progress` is 101 where 0 to 100 percent are allowed (WrongType)",
+        ),
         (
             r#"{"action":"HoldJob","jobId":"job-1"}"#,
             "`jobId` must be a UUID such as `6ba7b810-9dad-41d1-80b4-00c04fd430c8`; `job-1` was given (InvalidJobId)",

@@ -15,8 +15,17 @@ use crate::resources::part;
 const PREFIX: &str = "OSPREY_";
 
 /// Variables under the prefix that Osprey sets or the job itself reads; they are no metadata.
-const OTHER_VARIABLES: [&str; 8] =
-    ["JOB_ID", "ATTEMPT", "TIER", "PRIORITY", "PREVIOUS_BATCH_JOB_ID", "MEMORY_MIB", "CHECKPOINT_URI", "ARRAY_INDEX"];
+const OTHER_VARIABLES: [&str; 9] = [
+    "JOB_ID",
+    "ATTEMPT",
+    "TIER",
+    "PRIORITY",
+    "PREVIOUS_BATCH_JOB_ID",
+    "MEMORY_MIB",
+    "CHECKPOINT_URI",
+    "RESUME_URI",
+    "ARRAY_INDEX",
+];
 
 /// Shortest tag that a suggestion is made for, in characters. Other people's tags are many, and short words are
 /// always near something.

@@ -54,6 +54,7 @@ fn pool(name: &str, capacity: CapacityType, nodes: u32) -> Pool {
         memory_mib_per_node: Some(1_048_576),
         queues: ["critical", "reserved", "experimental", "preemptible"].into_iter().map(queue).collect(),
         fair_share: true,
+        preemption: true,
     }
 }
 

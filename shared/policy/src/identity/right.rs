@@ -18,6 +18,10 @@ pub enum Verb {
     Hold,
     /// Let a held job start.
     Release,
+    /// Take a running job off its GPUs.
+    Preempt,
+    /// Say where a job's newest checkpoint is.
+    ReportCheckpoint,
     /// Send a dead letter through again.
     Redrive,
     /// Close a dead letter.
@@ -30,11 +34,13 @@ pub enum Verb {
 
 impl Verb {
     /// Every verb.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 10] = [
         Self::Cancel,
         Self::Requeue,
         Self::Hold,
         Self::Release,
+        Self::Preempt,
+        Self::ReportCheckpoint,
         Self::Redrive,
         Self::Discard,
         Self::ApplyPolicy,
@@ -49,6 +55,8 @@ impl Verb {
             Self::Requeue => "requeue",
             Self::Hold => "hold",
             Self::Release => "release",
+            Self::Preempt => "preempt",
+            Self::ReportCheckpoint => "report_checkpoint",
             Self::Redrive => "redrive",
             Self::Discard => "discard",
             Self::ApplyPolicy => "apply_policy",
@@ -76,6 +84,8 @@ impl Verb {
             Action::RequeueJob { .. } => Self::Requeue,
             Action::HoldJob { .. } => Self::Hold,
             Action::ReleaseJob { .. } => Self::Release,
+            Action::PreemptJob { .. } => Self::Preempt,
+            Action::ReportCheckpoint { .. } => Self::ReportCheckpoint,
             Action::RedriveDeadLetter { .. } => Self::Redrive,
             Action::DiscardDeadLetter { .. } => Self::Discard,
             Action::ApplyPolicy { .. } => Self::ApplyPolicy,

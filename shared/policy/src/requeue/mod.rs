@@ -121,7 +121,7 @@ fn next(ended: &Ended<'_>, rules: &RequeueRules, counts: Counts, budget: Budget)
     match ended.class {
         EndClass::Cancelled => Next::Fail(End::new(ReasonCode::Cancelled, &ended.words())),
         EndClass::DependencyFailed => Next::Fail(End::new(ReasonCode::FailedDependency, &ended.words())),
-        EndClass::Preempted => again(ended, rules, counts, budget),
+        EndClass::Preempted => Next::Requeue(at_once(ended)),
         EndClass::Misconfigured | EndClass::StartFailurePermanent => Next::Die(not_retryable(ended)),
         EndClass::Timeout if !ended.checkpoints => Next::Die(timed_out(ended)),
         _ => by_budget(ended, rules, counts, budget),
@@ -132,12 +132,13 @@ fn after_stop(ended: &Ended<'_>, then: AfterStop, reason: &str) -> Next {
     match then {
         AfterStop::Fail => Next::Fail(End::new(ReasonCode::Cancelled, reason)),
         AfterStop::Hold => Next::Hold,
-        AfterStop::Requeue => Next::Requeue(Requeue {
-            not_before: ended.now,
-            memory_mib: ended.job.memory_mib,
-            avoid_spot: ended.job.avoid_spot,
-        }),
+        AfterStop::Requeue => Next::Requeue(at_once(ended)),
     }
+}
+
+/// Another attempt as soon as there is room: neither a person's wish nor an eviction says anything against the job.
+fn at_once(ended: &Ended<'_>) -> Requeue {
+    Requeue { not_before: ended.now, memory_mib: ended.job.memory_mib, avoid_spot: ended.job.avoid_spot }
 }
 
 fn by_budget(ended: &Ended<'_>, rules: &RequeueRules, counts: Counts, budget: Budget) -> Next {

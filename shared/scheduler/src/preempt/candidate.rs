@@ -108,15 +108,18 @@ pub(super) fn spared(running: &Running, rules: &Rules, now_ms: i64) -> Option<Sp
     is_near_done(running, &rules.preemption, now_ms).then_some(Spared::NearDone)
 }
 
-/// Whether a job has done most of its work, as far as anybody knows. One that is overdue by as much as it would have been
+/// Whether a job has done most of its work, as it says itself or as far as anybody knows. One that is overdue by as much as it would have been
 /// spared for isn't near its end any more: nobody knows when that is.
 fn is_near_done(running: &Running, rules: &PreemptionRules, now_ms: i64) -> bool {
+    let near = u128::from(rules.near_done_percent.min(NEAR_DONE_PERCENT_MAX));
+    if running.percent.is_some_and(|percent| u128::from(percent) >= near) {
+        return true;
+    }
     let Some(end_ms) = running.expected_end_ms else { return false };
     let work = Work::of(running, rules, now_ms);
     let run_ms = u64::try_from(end_ms.saturating_sub(work.from_ms)).unwrap_or(0);
     let all = u128::from(running.done_ms) + u128::from(run_ms);
     let done = u128::from(running.done_ms) + u128::from(work.worked_ms);
-    let near = u128::from(rules.near_done_percent.min(NEAR_DONE_PERCENT_MAX));
     (all * near..=all * (200 - near)).contains(&(done * 100))
 }
 

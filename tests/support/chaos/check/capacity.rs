@@ -30,7 +30,9 @@ pub fn check(world: &World, table: &Table) -> Result<(), String> {
         for job in &jobs {
             let gpus = gpus(world, job).min(fitting(world, pool, job));
             *changes.entry(job.created_at).or_insert(0) += gpus;
-            if let Some(at) = job.whole.stopped_at {
+            // From the moment when it is planned to go, what a job holds is that of the one that it goes for.
+            let leaves_at = world.evictions.leaving.get(&(job.owner.clone(), u64::from(job.attempt)));
+            if let Some(at) = leaves_at.copied().into_iter().chain(job.whole.stopped_at).min() {
                 *changes.entry(at).or_insert(0) -= gpus;
             }
         }

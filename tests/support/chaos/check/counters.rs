@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::super::batch::BatchJob;
+use super::super::evictions::TOKEN;
 use super::super::observer::Edge;
 use super::super::scenario::Truth;
 use super::super::wiring::{FAILURES_MAX, INTERRUPTIONS_MAX};
@@ -13,7 +14,7 @@ use super::messages::truth_of;
 use super::table::{Table, number, text};
 
 const FAILURES: [&str; 5] = ["out_of_memory", "start_failure_permanent", "timeout", "exit_code", "misconfigured"];
-const INTERRUPTIONS: [&str; 4] = ["host_lost", "preempted", "start_failure_transient", "capacity"];
+const INTERRUPTIONS: [&str; 3] = ["host_lost", "start_failure_transient", "capacity"];
 const DAY_MS: i64 = 86_400_000;
 
 /// GPU-milliseconds by team, day and kind.
@@ -75,7 +76,7 @@ fn runs(world: &World, table: &Table, id: &str) -> Result<Vec<Run>, String> {
         let Some(job) = world.batch.find(&batch).and_then(|(at, _)| world.batch.jobs.get(at)) else {
             return Err(format!("attempt {attempt} of job {id} is a Batch job that never was"));
         };
-        let run = replay(job, *attempt, row);
+        let run = Run { class: class(world, job), ..replay(job, *attempt, row) };
         let class = text(row, "end_class");
         if class != run.class {
             return Err(format!("attempt {attempt} of job {id} ended as {} and is recorded as {class}", run.class));
@@ -90,6 +91,15 @@ fn runs(world: &World, table: &Table, id: &str) -> Result<Vec<Run>, String> {
         runs.push(run);
     }
     Ok(runs)
+}
+
+/// The class of the end. The words of an eviction and its record together are one, whoever wrote the words.
+fn class(world: &World, job: &BatchJob) -> &'static str {
+    let Some(told) = &job.whole.told else { return "unknown" };
+    let is_recorded = world.evictions.seen.iter().any(|eviction| eviction.batch == job.id);
+    let units = std::iter::once(&job.whole).chain(&job.children).filter_map(|unit| unit.told.as_ref());
+    let is_said = told.class == "cancelled" && units.into_iter().any(|told| told.status_reason.starts_with(TOKEN));
+    if is_said && is_recorded { "preempted" } else { told.class }
 }
 
 /// An array's start isn't in Batch's answers; it is that of the first child whose start was told.
@@ -152,7 +162,7 @@ fn counts(world: &World, table: &Table, id: &str, job: &Value, gpus: i64, runs: 
     let extras = table.extras.values().filter(|(owner, _)| owner == id).count() as u64;
     let want = [
         ("failures", of(&FAILURES)),
-        ("preemptions", 0),
+        ("preemptions", of(&["preempted"])),
         ("host_losses", of(&["host_lost"])),
         ("requeues", edges.iter().filter(back).count() as u64),
         ("duplicate_runs", extras),

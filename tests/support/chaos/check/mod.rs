@@ -4,6 +4,7 @@
 pub mod authority;
 pub mod capacity;
 pub mod counters;
+pub mod evictions;
 #[cfg(test)]
 mod forged;
 pub mod heard;
@@ -34,6 +35,7 @@ pub fn all(finished: &Finished) -> Result<(), String> {
     runs::check(world, &table)?;
     capacity::check(world, &table)?;
     quotas::check(world, &table)?;
+    evictions::check(world, &table)?;
     order::check(world)?;
     counters::check(world, &table)?;
     lineage::check(world, &table)?;

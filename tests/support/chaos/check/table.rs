@@ -13,6 +13,10 @@ pub struct Table {
     pub jobs: BTreeMap<String, (Value, bool)>,
     /// Attempts that ended.
     pub attempts: BTreeMap<(String, u64), Value>,
+    /// Receipts of evictions.
+    pub receipts: BTreeMap<(String, u64), Value>,
+    /// Evictions that are planned and not done.
+    pub planned: Vec<String>,
     /// Job and attempt of each Batch job.
     pub owners: BTreeMap<String, (String, u64)>,
     /// Second Batch jobs: the job, and the row.
@@ -81,6 +85,8 @@ impl Table {
             "JOB" => {
                 if let Some(number) = rest("ATTEMPT#").and_then(|number| number.parse().ok()) {
                     self.attempts.insert((id.to_owned(), number), body);
+                } else if let Some(number) = rest("EVICTION#").and_then(|number| number.parse().ok()) {
+                    self.receipts.insert((id.to_owned(), number), body);
                 } else if let Some(batch) = rest("EXTRA#") {
                     self.extras.insert(batch, (id.to_owned(), body));
                 } else if let Some(message) = rest("DUPLICATE#") {
@@ -88,6 +94,7 @@ impl Table {
                 }
                 // `ACTION#message` with a job is a copy for its readers; the place is the item of its own.
             }
+            "POOL" => self.planned.extend(rest("EVICT#").map(|job| format!("for job {job} in pool {id}"))),
             "OUTBOX" => self.outbox.push(body),
             "ACTION" => drop(self.actions.insert(id.to_owned(), body)),
             "DEAD" => drop(self.letters.insert(id.to_owned(), (body, is_listed))),
@@ -112,7 +119,7 @@ impl Table {
 /// Whether a rule looks at what an item says, and not only at its being there.
 fn is_looked_into(kind: &str, sort: &str) -> bool {
     match kind {
-        "JOB" => sort == "STATE" || sort.starts_with("ATTEMPT#") || sort.starts_with("EXTRA#"),
+        "JOB" => sort == "STATE" || ["ATTEMPT#", "EVICTION#", "EXTRA#"].iter().any(|kind| sort.starts_with(kind)),
         "ACTION" | "DEAD" | "OUTBOX" | "USAGE" => true,
         _ => false,
     }

@@ -16,12 +16,13 @@ use crate::admission::Findings;
 const BATCH_PREFIX: &str = "AWS_BATCH";
 
 /// Variables that Osprey sets in every attempt; what a user gives for them is replaced.
-const OUR_VARIABLES: [&str; 6] = [
+const OUR_VARIABLES: [&str; 7] = [
     "OSPREY_JOB_ID",
     "OSPREY_ATTEMPT",
     "OSPREY_TIER",
     "OSPREY_PRIORITY",
     "OSPREY_PREVIOUS_BATCH_JOB_ID",
+    "OSPREY_RESUME_URI",
     "OSPREY_MEMORY_MIB",
 ];
 

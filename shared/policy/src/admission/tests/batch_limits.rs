@@ -31,13 +31,13 @@ fn overrides_keep_room_for_ospreys_variables() {
     assert_eq!(job(most).admitted(), "a");
     assert_eq!(
         job(most + 1).refused(),
-        "`containerOverrides` may have 7552 characters, which is the container service's 8192 less 640 that Osprey adds; 7553 were given; put large input into S3 and pass its address (OverridesTooLong)"
+        "`containerOverrides` may have 7296 characters, which is the container service's 8192 less 896 that Osprey adds; 7297 were given; put large input into S3 and pass its address (OverridesTooLong)"
     );
     let wide = json!([{"name": "a", "command": [padded(7_000)]}, {"name": "b"}]);
     let scene = Scene::with(json!({"ecsPropertiesOverride": {"taskProperties": [{"containers": wide}]}}));
     assert_eq!(
         scene.refused(),
-        "`ecsPropertiesOverride` may have 6912 characters, which is the container service's 8192 less 1280 that Osprey adds; 7078 were given; put large input into S3 and pass its address (OverridesTooLong)"
+        "`ecsPropertiesOverride` may have 6400 characters, which is the container service's 8192 less 1792 that Osprey adds; 7078 were given; put large input into S3 and pass its address (OverridesTooLong)"
     );
 }
 
