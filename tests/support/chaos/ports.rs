@@ -18,7 +18,7 @@ use osprey_ports::{
     SubmitJob, SubmitRate, TerminateJob, Write, WriteItems,
 };
 
-use super::batch::BatchJob;
+use super::batch::{BatchJob, Turn};
 use super::breakage::Breakage;
 use super::check::capacity;
 use super::detail::detail;
@@ -394,18 +394,27 @@ impl World {
         if unit.status != BatchStatus::Starting || unit.node.is_some() {
             return;
         }
-        let (each, queue) = (capacity::gpus_of_a_child(self, job), &job.queue);
-        let pools = self.wired.pools.iter();
-        let Some(pool) = pools.clone().find(|pool| queue.starts_with(&format!("osprey-{}-", pool.name))) else {
-            return;
-        };
-        let nodes = self.capacity(pool).nodes.into_iter().enumerate();
-        let used = nodes.map(|(number, node)| (number, i64::from(node.gpus_used)));
-        let fits = used.filter(|(_, used)| used + each <= i64::from(pool.gpus_per_node));
-        let node = fits.max_by_key(|(number, used)| (*used, std::cmp::Reverse(*number))).map(|(number, _)| number);
+        let node = self.room(job).flatten();
         if let Some(job) = self.batch.jobs.get_mut(at) {
             job.unit_mut(part).node = node;
         }
+    }
+
+    /// Whether a step would start a job, or a child, for which no node of a pool that holds its jobs has room: it stays
+    /// runnable until one has.
+    pub fn has_no_room(&self, turn: Turn) -> bool {
+        let Some(job) = self.batch.jobs.get(turn.job).filter(|_| self.wired.is_held) else { return false };
+        job.unit(turn.part).status == BatchStatus::Runnable && self.room(job) == Some(None)
+    }
+
+    /// The fullest node that has room for a job or one of its children, if one has; `None` where there is no such pool.
+    fn room(&self, job: &BatchJob) -> Option<Option<usize>> {
+        let each = capacity::gpus_of_a_child(self, job);
+        let pool = self.wired.pools.iter().find(|pool| job.queue.starts_with(&format!("osprey-{}-", pool.name)))?;
+        let nodes = self.capacity(pool).nodes.into_iter().enumerate();
+        let used = nodes.map(|(number, node)| (number, i64::from(node.gpus_used)));
+        let fits = used.filter(|(_, used)| used + each <= i64::from(pool.gpus_per_node));
+        Some(fits.max_by_key(|(number, used)| (*used, std::cmp::Reverse(*number))).map(|(number, _)| number))
     }
 
     /// GPUs of each pool that others' work holds at a time: none once faults have stopped.

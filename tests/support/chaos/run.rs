@@ -35,6 +35,8 @@ pub use stage::{Invocation, Stage};
 pub const SETTLED_MS_MAX: i64 = 4 * 3_600_000;
 /// Time between two rounds of `watch`.
 const WATCH_MS: i64 = 60_000;
+/// How long Batch waits until it looks again whether there is room for a runnable job.
+const ROOM_MS: i64 = 5_000;
 
 /// Rounds of `watch` for which everything must be at rest.
 const QUIET_ROUNDS: u32 = 2;
@@ -398,6 +400,7 @@ impl World {
                 self.send(*draft);
             }
             Happening::Arrive(queue, body, sender) => drop(self.put(queue, body, sender, 0)),
+            Happening::Turn(turn) if self.has_no_room(turn) => self.later(self.now + ROOM_MS, Happening::Turn(turn)),
             Happening::Turn(turn) => {
                 let effects = self.batch.turn(turn, self.now, &mut self.streams.batch);
                 self.land(turn.job, turn.part);
