@@ -118,17 +118,22 @@ fn longest_window_ms(rules: &Rules) -> Option<u64> {
 /// What waiting jobs lend.
 async fn lent<P: QueryItems + Sync>(ports: &P, rules: &Rules) -> Result<BTreeMap<JobId, Lent>, Failure> {
     let rows = waits::most_urgent(ports).await?;
-    let dependent = |row: waits::Waits| Dependent {
+    let dependents: Vec<Dependent> = rows.into_iter().map(|row| dependent(row, rules)).collect();
+    Ok(lending::lent(&dependents))
+}
+
+/// What a waiting job may lend. What is preemptible yields to everybody, whatever its number, and lends none of it: nobody
+/// goes for whom it waits for.
+fn dependent(row: waits::Waits, rules: &Rules) -> Dependent {
+    let tier = row.tier.and_then(|tier| rules.tiers.get(usize::from(rules.tier(&tier))));
+    let yields = tier.is_some_and(|tier| tier.at_least.is_none());
+    let expected_ms = row.expected_seconds.saturating_mul(1_000);
+    Dependent {
         job: row.job,
-        priority: row.priority,
-        expected_ms: if row.expected_seconds > 0 {
-            row.expected_seconds.saturating_mul(1_000)
-        } else {
-            rules.unknown_ms
-        },
+        priority: if yields { 0 } else { row.priority },
+        expected_ms: if expected_ms > 0 { expected_ms } else { rules.unknown_ms },
         needs: row.needs,
-    };
-    Ok(lending::lent(&rows.into_iter().map(dependent).collect::<Vec<_>>()))
+    }
 }
 
 /// Jobs of the line behind its front that others wait for.
@@ -143,4 +148,30 @@ async fn far_behind<P: GetItem + Sync>(ports: &P, pool: &Pool, loaded: &Loaded) 
         found.extend(known.and_then(|known| line::place_in(&known.job, &pool.name)));
     }
     Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use osprey_scheduler::rules::TierRules;
+
+    use super::*;
+
+    #[test]
+    fn a_preemptible_job_lends_nothing_whatever_its_number() {
+        let tier = |name: &str, at_least| TierRules { name: name.into(), at_least, ..TierRules::default() };
+        let rules =
+            Rules { tiers: vec![tier("high", Some(800)), tier("spare", None)], unknown_ms: 7, ..Rules::default() };
+        for (tier, lends) in [(Some("high"), 1200), (Some("spare"), 0), (None, 1200)] {
+            let tier = tier.map(Into::into);
+            let row = waits::Waits {
+                job: JobId::of_message(&"a message".into()),
+                priority: 1200,
+                tier,
+                expected_seconds: 0,
+                needs: Vec::new(),
+            };
+            let dependent = dependent(row, &rules);
+            assert_eq!((dependent.priority, dependent.expected_ms), (lends, 7));
+        }
+    }
 }

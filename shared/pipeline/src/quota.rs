@@ -225,6 +225,7 @@ mod tests {
             memory_mib_per_node: None,
             queues: BTreeMap::new(),
             fair_share: true,
+            preemption: true,
         };
         let reserve =
             |name: &str| Charge { reserve: Some(name.to_owned()), user: Some("ada".to_owned()), ..Charge::default() };

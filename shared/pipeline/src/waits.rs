@@ -4,7 +4,7 @@
 //! as long as the job waits: it is written in the transaction that makes the job wait, and dropped in the one that ends
 //! that ([`crate::repository::writes`]). One request reads those that have most to lend, however many jobs wait.
 
-use osprey_model::id::JobId;
+use osprey_model::id::{JobId, TierName};
 use osprey_model::job::{Job, JobState};
 use osprey_ports::{Expect, Item, Key, QueryItems, SortQuery, Write};
 use serde::{Deserialize, Serialize};
@@ -23,6 +23,9 @@ pub struct Waits {
     pub job: JobId,
     /// Its derived priority.
     pub priority: u32,
+    /// Its tier; none in rows of earlier versions.
+    #[serde(default)]
+    pub tier: Option<TierName>,
     /// How long it is expected to run, in seconds; 0 when nobody knows.
     #[serde(default)]
     pub expected_seconds: u64,
@@ -41,6 +44,7 @@ pub fn begin(job: &Job, dependencies: &[Dependency]) -> Option<Write> {
     let row = Waits {
         job: job.id,
         priority: job.priority,
+        tier: Some(job.tier.clone()),
         expected_seconds: job.needs.expected_seconds,
         needs: dependencies.iter().filter_map(Dependency::job).collect(),
     };

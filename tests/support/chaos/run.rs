@@ -229,9 +229,8 @@ impl Run {
             let skew = world.streams.calls.between(-most, most);
             let (number, is_guarded, has_quotas) = (world.policy, world.knows_senders(), world.has_quotas);
             let is_lawless = world.is_broken(Breakage::LetAnybodyEvict);
-            let policy =
-                if is_lawless { wiring::lawless(number) } else { wiring::policy(number, is_guarded, has_quotas) };
-            (policy, skew)
+            let of = if is_lawless { wiring::lawless } else { wiring::policy };
+            (of(number, is_guarded, has_quotas), skew)
         };
         {
             let mut world = enter(&self.world);

@@ -3,6 +3,7 @@
 use super::random::Random;
 use super::script::Script;
 use super::senders;
+use super::wiring;
 
 /// What a message is, in truth.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -110,6 +111,10 @@ impl Scenario {
             } else {
                 scenario.job(&mut random, &ids, at, &shape);
             }
+        }
+        if wiring::evicts(seed) && random.chance(600_000) {
+            // Runs so long that the pools are full, or nobody has to go for anybody.
+            scenario.scripts.iter_mut().for_each(Script::lengthen);
         }
         if scenario.is_guarded {
             scenario.drafts.extend(senders::hostile(seed, &ids, &mut scenario.scripts));

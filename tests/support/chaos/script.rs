@@ -134,6 +134,11 @@ impl Script {
         Self { steps, refused_by_batch: random.chance(20_000) }
     }
 
+    /// Makes every run at least half as long as the longest.
+    pub fn lengthen(&mut self) {
+        self.steps.iter_mut().for_each(|step| step.run_ms = i64::midpoint(step.run_ms, RUN_MS_MAX));
+    }
+
     /// What attempt `number`, from 1, does.
     #[must_use]
     pub fn step(&self, number: u32) -> Step {

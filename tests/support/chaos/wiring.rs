@@ -21,17 +21,18 @@ pub const USUAL_POLICIES: usize = 3;
 pub const WITHOUT_TIER: usize = 3;
 
 /// Most evictions of a job that isn't urgent.
-pub const EVICTIONS_PER_JOB: usize = 2;
+pub const EVICTIONS_PER_JOB: usize = 1;
 /// Most evictions of jobs of the tier `experimental` in a pool within the window.
-pub const EVICTIONS_PER_WINDOW: usize = 3;
+pub const EVICTIONS_PER_WINDOW: usize = 2;
 /// The window.
-pub const EVICTION_WINDOW_MS: i64 = 600_000;
+pub const EVICTION_WINDOW_MS: i64 = 1_200_000;
 
 const TIERS: &str = r#"
 [preemption]
-wait = "1m"
-wait_per_victim = "10s"
-restart = "10s"
+wait = "5s"
+wait_per_victim = "1s"
+restart = "1s"
+near_done = 0.99
 
 [[tier]]
 name = "critical"
@@ -42,16 +43,16 @@ may_preempt = ["preemptible", "experimental"]
 name = "experimental"
 at_least = 0
 capacity = ["on-demand", "spot"]
-minimum_run = "10s"
-evictions_per_job = 2
-evictions_per_window = 3
-eviction_window = "10m"
+minimum_run = "1s"
+evictions_per_job = 1
+evictions_per_window = 2
+eviction_window = "20m"
 
 [[tier]]
 name = "preemptible"
 takes = "preemptible"
-evictions_per_job = 2
-minimum_run = "10s"
+evictions_per_job = 1
+minimum_run = "1s"
 capacity = ["spot", "on-demand"]
 "#;
 
@@ -159,11 +160,22 @@ fair_share = true
 gpus = { critical = 32, experimental = 32, preemptible = 32 }
 "#;
 
-/// Every policy; a run switches between them. One list with identities or without, each with quotas or without.
-static POLICIES: LazyLock<[[Vec<Arc<Policy>>; 2]; 2]> = LazyLock::new(|| {
+/// Policies with and without quotas, and of each with and without identities.
+type Variants = [[Vec<Arc<Policy>>; 2]; 2];
+
+/// Every policy; a run switches between them.
+static POLICIES: LazyLock<Variants> = LazyLock::new(|| variants(TIERS));
+/// The same policies with a tier that may evict and shouldn't.
+static LAWLESS: LazyLock<Variants> = LazyLock::new(|| variants(&lawless_tiers()));
+
+fn variants(tiers: &str) -> Variants {
     let guarded = |rest: &str| [all(rest), all(&format!("{rest}{}", senders::IDENTITIES))];
-    [guarded(TIERS), guarded(&format!("{TIERS}{QUOTAS}"))]
-});
+    [guarded(tiers), guarded(&format!("{tiers}{QUOTAS}"))]
+}
+
+fn lawless_tiers() -> String {
+    TIERS.replace("at_least = 0\n", "at_least = 0\nmay_preempt = [\"preemptible\"]\n")
+}
 
 fn all(rest: &str) -> Vec<Arc<Policy>> {
     [PLAIN, RULED, BRIEF, ABOVE].iter().map(|text| Arc::new(load(&format!("{text}{rest}")))).collect()
@@ -178,7 +190,17 @@ pub fn has_quotas(seed: u64) -> bool {
 /// A policy by its number, with or without identities and quotas; the first for a number that none has.
 #[must_use]
 pub fn policy(number: usize, is_guarded: bool, has_quotas: bool) -> Arc<Policy> {
-    let [[plain, guarded], [quotas, both]] = &*POLICIES;
+    of(&POLICIES, number, is_guarded, has_quotas)
+}
+
+/// The same, in which a tier may evict that shouldn't.
+#[must_use]
+pub fn lawless(number: usize, is_guarded: bool, has_quotas: bool) -> Arc<Policy> {
+    of(&LAWLESS, number, is_guarded, has_quotas)
+}
+
+fn of(variants: &Variants, number: usize, is_guarded: bool, has_quotas: bool) -> Arc<Policy> {
+    let [[plain, guarded], [quotas, both]] = variants;
     let policies = match (has_quotas, is_guarded) {
         (false, false) => plain,
         (false, true) => guarded,
@@ -186,16 +208,6 @@ pub fn policy(number: usize, is_guarded: bool, has_quotas: bool) -> Arc<Policy> 
         (true, true) => both,
     };
     policies.get(number).or(policies.first()).cloned().unwrap_or_else(|| Arc::new(load(TIERS)))
-}
-
-/// The same policies with a tier that may evict and shouldn't.
-static LAWLESS: LazyLock<Vec<Arc<Policy>>> =
-    LazyLock::new(|| all(&TIERS.replace("at_least = 0\n", "at_least = 0\nmay_preempt = [\"preemptible\"]\n")));
-
-/// The policy of a number, in which everybody may evict.
-#[must_use]
-pub fn lawless(number: usize) -> Arc<Policy> {
-    LAWLESS.get(number).cloned().unwrap_or_else(|| policy(number, false, false))
 }
 
 fn load(text: &str) -> Policy {
@@ -231,6 +243,13 @@ pub fn wired(seed: u64) -> Wired {
     let preemption = own.chance(700_000);
     let nodes = if preemption { own.pick(&[2, 2, 3, 4]).copied().unwrap_or(2) } else { nodes };
     Wired { pools: evicting(&pools(PoolMode::Held, nodes), preemption), is_held, foreign_gpus }
+}
+
+/// Whether the pools of a seed may evict.
+#[must_use]
+pub fn evicts(seed: u64) -> bool {
+    let wired = wired(seed);
+    wired.is_held && wired.pools.iter().any(|pool| pool.preemption)
 }
 
 /// Pools that may evict, or may not.
