@@ -34,7 +34,9 @@ pub fn of(ctx: &Context<'_>, pool: &Pool, loaded: &Loaded, rules: &Rules, now_ms
     // Runs that are known to be on a node come before those that are up somewhere: what is left of the nodes says where.
     for (holding, run) in loaded.holds.iter().zip(&mut running) {
         run.holds = nodes.settle(holding, run.shape);
-        run.has_landed = !run.holds.is_empty();
+    }
+    for run in &mut running {
+        run.has_landed = !run.holds.is_empty() && run.holds.iter().all(|hold| nodes.shows_all_on(hold.node));
     }
     let mut coming = Vec::new();
     for (holding, run) in loaded.holds.iter().zip(&mut running) {
@@ -193,11 +195,17 @@ fn expected_ms(needs: &Needs, kept_ms: u64) -> Option<u64> {
 struct Nodes<'a> {
     ids: Vec<&'a str>,
     nodes: Vec<Node>,
+    /// GPUs of each node that are seen in use.
+    used: Vec<u32>,
+    /// GPUs of each node that runs were named for.
+    named: Vec<u32>,
 }
 
 impl<'a> Nodes<'a> {
     fn of(pool: &Pool, loaded: &'a Loaded) -> Self {
-        let mut all = Self { ids: Vec::new(), nodes: Vec::new() };
+        let used = loaded.capacity.nodes.iter().map(|node| node.gpus_used).collect();
+        let named = vec![0; loaded.capacity.nodes.len()];
+        let mut all = Self { ids: Vec::new(), nodes: Vec::new(), used, named };
         for node in &loaded.capacity.nodes {
             let vcpus = node.vcpus.unwrap_or(UNCOUNTED);
             all.ids.push(&node.id);
@@ -227,9 +235,20 @@ impl<'a> Nodes<'a> {
         on.and_then(|number| self.name(number, shape)).into_iter().collect()
     }
 
+    /// Whether all that runs are said to hold of a node is seen in use there. Where it isn't, one of them has ended or isn't
+    /// up, nobody knows which, and what others' work holds there can't be told: nobody is evicted on such a node, and its
+    /// runs count as in flight besides.
+    fn shows_all_on(&self, node: u32) -> bool {
+        let of = |list: &[u32]| usize::try_from(node).ok().and_then(|node| list.get(node).copied());
+        of(&self.named).zip(of(&self.used)).is_some_and(|(named, used)| named <= used)
+    }
+
     /// Says whose so much of a node is. A run that has just begun or ended holds more than is seen of it.
     fn name(&mut self, number: usize, shape: Shape) -> Option<Hold> {
         let node = self.nodes.get_mut(number)?;
+        if let Some(named) = self.named.get_mut(number) {
+            *named = named.saturating_add(shape.gpus);
+        }
         node.foreign_gpus = node.foreign_gpus.saturating_sub(shape.gpus);
         node.foreign_vcpus = node.foreign_vcpus.saturating_sub(shape.vcpus);
         Some(Hold { node: u32::try_from(number).ok()?, gpus: shape.gpus, vcpus: shape.vcpus })

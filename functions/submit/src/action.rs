@@ -282,7 +282,8 @@ fn preempt(job: &Job, reason: &str, asked: Asked<'_>) -> Planned {
 
 /// A checkpoint, of whichever attempt: its last word may come after its end.
 fn report(job: &Job, uri: &str, progress: Option<u32>, asked: Asked<'_>) -> Planned {
-    if matches!(job.state, JobState::Succeeded | JobState::Refused) {
+    // The record of a job that has ended stays as it is, also of one that may be requeued: what was known by then counts.
+    if job.state.is_final() {
         return Err(wrong(job, "take a checkpoint of", ""));
     }
     match checkpoint::reported(job, uri, progress, asked.sent_at, asked.now) {
@@ -377,5 +378,26 @@ async fn resend<P: Ports>(ports: &P, id: JobId) -> Result<(), Failure> {
     match dead::load(ports, id).await? {
         Some((letter, _)) if letter.is_under_way() => redrive::send(ports, id, 0).await,
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use osprey_model::id::MessageId;
+
+    use super::*;
+
+    #[test]
+    fn a_checkpoint_of_a_job_that_has_ended_is_refused_and_of_any_other_noted() {
+        let message = MessageId::new("m");
+        let action = Action::ReportCheckpoint {
+            job_id: JobId::of_message(&message),
+            uri: "s3://b/1".to_owned(),
+            progress: None,
+        };
+        for state in JobState::ALL {
+            let job = Job { state, ..Job::new(JobId::of_message(&message), message.clone(), 0) };
+            assert_eq!(preview(&job, &action, 9).is_err(), state.is_final(), "{state:?}");
+        }
     }
 }

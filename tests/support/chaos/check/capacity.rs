@@ -10,6 +10,9 @@ use super::super::world::World;
 use super::runs::excused;
 use super::table::Table;
 
+/// How long after its eviction the end of an array may not have been heard of when its place is taken.
+const UNHEARD_MS: i64 = 60_000;
+
 /// Checks every moment at which Batch made a job.
 ///
 /// # Errors
@@ -41,7 +44,7 @@ pub fn check(world: &World, table: &Table) -> Result<(), String> {
             live += change;
             let others = world.foreign_gpus_at(at);
             // Others' work and children of an array that nobody has heard of look alike.
-            let is_array_up = jobs.iter().any(|job| !job.children.is_empty() && is_live_at(job, at));
+            let is_array_up = jobs.iter().any(|job| !job.children.is_empty() && seems_live_at(world, job, at));
             if live > total - others && !(others > 0 && is_array_up) {
                 let second = (at - world.start) / 1_000;
                 return Err(format!(
@@ -54,8 +57,11 @@ pub fn check(world: &World, table: &Table) -> Result<(), String> {
     Ok(())
 }
 
-fn is_live_at(job: &BatchJob, at: i64) -> bool {
-    job.created_at <= at && job.whole.stopped_at.is_none_or(|stopped| stopped > at)
+/// Whether a job is in Batch, or has ended and was evicted all the same a moment ago, since nobody had heard of its end.
+fn seems_live_at(world: &World, job: &BatchJob, at: i64) -> bool {
+    let left_at = world.evictions.leaving.get(&(job.owner.clone(), u64::from(job.attempt)));
+    let is_just_gone = left_at.is_some_and(|left| (at - UNHEARD_MS..=at).contains(left));
+    job.created_at <= at && (job.whole.stopped_at.is_none_or(|stopped| stopped > at) || is_just_gone)
 }
 
 /// GPUs that the children of an array find on an empty pool; the others wait in Batch for the first to end.
