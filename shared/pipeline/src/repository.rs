@@ -138,10 +138,10 @@ pub async fn write<P: WriteItems + PutEvents + Sync>(
     write_within(ports, settings, loaded, change, None).await
 }
 
-/// Writes a change as [`write`] does, under the most GPUs that the job's team may hold in its tier, where there is such.
+/// Writes a change as [`write()`] does, under the most GPUs that the job's team may hold in its tier, where there is such.
 ///
 /// # Errors
-/// As [`write`]; when the team would hold more, the conflict is that of write [`CAP`].
+/// As [`write()`]; when the team would hold more, the conflict is that of write [`CAP`].
 pub async fn write_within<P: WriteItems + PutEvents + Sync>(
     ports: &P,
     settings: &Settings,
