@@ -6,6 +6,7 @@ mod backlog;
 mod changelog;
 mod decisions;
 mod dependencies;
+mod features;
 mod forgotten;
 mod licences;
 mod links;
