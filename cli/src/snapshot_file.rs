@@ -25,6 +25,9 @@ pub struct SnapshotFile {
     now: Timestamp,
     #[serde(default)]
     paused: bool,
+    /// Tiers of which nothing starts.
+    #[serde(default)]
+    drained: Vec<TierName>,
     #[serde(default)]
     no_capacity_for: Option<String>,
     #[serde(default)]
@@ -163,9 +166,10 @@ impl Scene {
             (false, Some(since)) => Gate::NoCapacity { since_ms: now_ms.saturating_sub(ms(since)?) },
             (false, None) => Gate::Open,
         };
+        let drained = file.drained.iter().map(|tier| known.tier(tier)).collect::<Result<_, _>>()?;
         let landing = if file.batch_chooses_nodes { Landing::Anywhere } else { Landing::AsPlanned };
         Ok(Self {
-            snapshot: Snapshot { nodes, running, queued, gate, landing, evicted: Vec::new(), teams },
+            snapshot: Snapshot { nodes, running, queued, gate, drained, landing, teams, ..Snapshot::default() },
             now_ms,
             queued: file.queued,
         })
@@ -205,6 +209,17 @@ struct Known<'a> {
 }
 
 impl Known<'_> {
+    /// The place of a tier of the policy.
+    fn tier(&self, name: &TierName) -> Result<u16, String> {
+        let names: Vec<&str> = self.rules.tiers.iter().map(|tier| tier.name.as_str()).collect();
+        let known = names.contains(&name.as_str());
+        if known {
+            Ok(self.rules.tier(name))
+        } else {
+            Err(format!("`{name}` is no tier: there are {}", names.join(", ")))
+        }
+    }
+
     /// Whose use a job counts as, by its team, user and reserve.
     fn charge(&self, [team, user, reserve]: [&Option<String>; 3]) -> Result<Charge, String> {
         let place = |kind: &str, name: &Option<String>, known: Vec<&str>| {

@@ -66,7 +66,7 @@ impl Full {
     }
 
     fn planned(&self) -> Vec<Planned> {
-        block_on(line::held(&self.place.world, &"main".into())).unwrap().1
+        block_on(line::held(&self.place.world, &"main".into())).unwrap().planned
     }
 
     /// Batch says how a run ended.

@@ -9,6 +9,8 @@ mod events;
 #[expect(clippy::unwrap_used, reason = "helpers of tests, which fail with them")]
 mod evict;
 mod messages;
+#[expect(clippy::unwrap_used, reason = "helpers of tests, which fail with them")]
+mod order;
 #[expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests, which fail with them")]
 mod place;
 #[cfg(unix)]

@@ -58,7 +58,8 @@ fn without_session<'c>(codes: &[&'c str], session: &str) -> Vec<&'c str> {
 #[test]
 fn every_reason_of_a_waiting_job_is_the_one_of_a_golden_session() -> Checked {
     let waits = read("shared/scheduler/src/reason.rs")?;
-    let sessions = [read("tests/golden/waiting.session")?, read("tests/golden/quotas.session")?].concat();
+    let files = ["waiting", "paused", "quotas"].map(|name| read(&format!("tests/golden/{name}.session")));
+    let sessions = files.into_iter().collect::<Result<Vec<_>, _>>()?.concat();
     assert_eq!(without_session(&wait_codes(&waits), &sessions), Vec::<&str>::new());
     assert_eq!(without_session(&["NoRoom", "Else"], "  reason    it needs 8 GPUs (NoRoom)\n"), ["Else"]);
     Ok(())

@@ -27,19 +27,25 @@ pub struct CancelArgs {
     /// Why, for the record and for Batch
     #[arg(long, value_name = "TEXT")]
     reason: String,
+    /// Say what would happen, and send nothing
+    #[arg(long)]
+    dry_run: bool,
     #[command(flatten)]
     place: Place,
 }
 
 /// What the other actions take.
 #[derive(Debug, Args)]
-struct Target {
+pub(super) struct Target {
     /// The job: its id, its name, or a beginning that only one job has
     #[arg(value_name = "JOB")]
     job: String,
     /// Why, for the record
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
+    /// Say what would happen, and send nothing
+    #[arg(long)]
+    dry_run: bool,
     #[command(flatten)]
     place: Place,
 }
@@ -93,26 +99,31 @@ Exit code 3 when the job's state doesn't allow it. While no pipeline runs, the a
 pub struct PreemptArgs {
     #[command(flatten)]
     target: Target,
-    /// Say what would happen, and send nothing
-    #[arg(long)]
-    dry_run: bool,
 }
 
 /// Preempts.
 pub fn preempt(args: &PreemptArgs, ui: &mut Ui) -> Result<Exit, CliError> {
-    let action = |job_id, reason| Action::PreemptJob { job_id, reason };
-    if !args.dry_run {
-        return on_job(&args.target, ui, action);
-    }
-    let joined = Joined::of(&args.target.place)?;
-    let id = joined.find(&args.target.job)?;
+    on_job(&args.target, ui, |job_id, reason| Action::PreemptJob { job_id, reason })
+}
+
+/// What an action would do now, told and not sent.
+fn dry_run(joined: &Joined, ui: &mut Ui, id: JobId, action: &Action) -> Result<Exit, CliError> {
     let gone = || CliError::new(ErrorCode::UnknownJob, format!("there is no job `{id}`"));
     let job = joined.job(id)?.ok_or_else(gone)?;
-    let action = action(id, args.target.reason.clone());
-    match osprey_submit::preview(&job, &action, joined.now_ms()) {
-        Ok(done) if ui.is_json() => ui.json(&document(&action, None, Some(&done), None))?,
-        Ok(done) => ui.text(&format!("not sent; job {id} {done}"))?,
-        Err(refusal) => return refused(ui, &action, &refusal),
+    let would = osprey_submit::preview(&joined.policy()?, &job, action, joined.now_ms());
+    told(ui, action, would)
+}
+
+/// Tells what an action would do, or why it would be refused.
+pub fn told(ui: &mut Ui, action: &Action, would: Result<String, Refusal>) -> Result<Exit, CliError> {
+    match would {
+        Ok(done) if ui.is_json() => ui.json(&document(action, None, Some(&done), None))?,
+        Ok(done) => {
+            let Asked { what, id, .. } = render::asked(action);
+            let about = if what == "job" { format!("job {id} ") } else { String::new() };
+            ui.text(&format!("not sent; {about}{done}"))?;
+        }
+        Err(refusal) => return refused(ui, action, &refusal),
     }
     Ok(Exit::Ok)
 }
@@ -120,8 +131,13 @@ pub fn preempt(args: &PreemptArgs, ui: &mut Ui) -> Result<Exit, CliError> {
 /// Cancels.
 pub fn cancel(args: &CancelArgs, ui: &mut Ui) -> Result<Exit, CliError> {
     let joined = Joined::of(&args.place)?;
+    let action = |job_id| Action::CancelJob { job_id, reason: args.reason.clone() };
+    if args.dry_run {
+        let id = joined.find(&args.job)?;
+        return dry_run(&joined, ui, id, &action(id));
+    }
     let found = joined.look_up(&args.job)?;
-    on_found(&joined, ui, found, &Action::CancelJob { job_id: found.id(), reason: args.reason.clone() })
+    on_found(&joined, ui, found, &action(found.id()))
 }
 
 /// Requeues.
@@ -139,12 +155,17 @@ pub fn release(args: &ReleaseArgs, ui: &mut Ui) -> Result<Exit, CliError> {
     on_job(&args.target, ui, |job_id, reason| Action::ReleaseJob { job_id, reason })
 }
 
-fn on_job(
+/// Sends an action on a job, or only says what it would do.
+pub(super) fn on_job(
     target: &Target,
     ui: &mut Ui,
     action: impl FnOnce(JobId, Option<String>) -> Action,
 ) -> Result<Exit, CliError> {
     let joined = Joined::of(&target.place)?;
+    if target.dry_run {
+        let id = joined.find(&target.job)?;
+        return dry_run(&joined, ui, id, &action(id, target.reason.clone()));
+    }
     let found = joined.look_up(&target.job)?;
     on_found(&joined, ui, found, &action(found.id(), target.reason.clone()))
 }
@@ -155,7 +176,7 @@ fn on_found(joined: &Joined, ui: &mut Ui, found: Found, action: &Action) -> Resu
     if let Found::OnRecord(id) = found
         && joined.resting()?.is_some()
         && let Some(job) = joined.job(id)?
-        && let Err(refusal) = osprey_submit::preview(&job, action, joined.now_ms())
+        && let Err(refusal) = osprey_submit::preview(&joined.policy()?, &job, action, joined.now_ms())
         && !is_awaiting_another(joined, &id.to_string())?
     {
         return refused(ui, action, &refusal);

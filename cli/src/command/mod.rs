@@ -9,6 +9,7 @@ mod jobs;
 mod local_run;
 mod local_serve;
 mod logs;
+mod order;
 mod place;
 mod policy;
 mod priority;
@@ -77,6 +78,12 @@ enum Command {
     Hold(action::HoldArgs),
     Release(action::ReleaseArgs),
     Preempt(action::PreemptArgs),
+    Top(order::TopArgs),
+    ReportPriority(order::ReportPriorityArgs),
+    Drain(order::DrainArgs),
+    Resume(order::ResumeArgs),
+    Reserve(order::ReserveArgs),
+    SetMode(order::SetModeArgs),
     #[command(subcommand)]
     Policy(policy::PolicyCommand),
     #[command(subcommand)]
@@ -201,6 +208,12 @@ pub fn run(cli: Cli, ui: &mut Ui) -> Result<Exit, CliError> {
         Command::Hold(args) => action::hold(&args, ui),
         Command::Release(args) => action::release(&args, ui),
         Command::Preempt(args) => action::preempt(&args, ui),
+        Command::Top(args) => order::top(&args, ui),
+        Command::ReportPriority(args) => order::report_priority(&args, ui),
+        Command::Drain(args) => order::drain(&args, ui),
+        Command::Resume(args) => order::resume(&args, ui),
+        Command::Reserve(args) => order::reserve(&args, ui),
+        Command::SetMode(args) => order::set_mode(&args, ui),
         Command::Policy(command) => policy::policy(&command, ui),
         Command::DeadLetters(command) => dead_letters::dead_letters(&command, ui),
         Command::Simulate(args) => simulate::simulate(&args, ui),

@@ -19,7 +19,9 @@ use osprey_local::{LocalWorld, StateDir, Time};
 use osprey_local_batch::Options;
 use osprey_model::id::{JobId, MessageId};
 use osprey_model::job::Job;
+use osprey_model::message::Action;
 use osprey_model::pool::Pool;
+use osprey_model::reason::Refusal;
 use osprey_model::request::SubmitJobRequest;
 use osprey_model::sender::Sender;
 use osprey_pipeline::acted::Acted;
@@ -314,7 +316,7 @@ impl Joined {
     ) -> Result<Answer, CliError> {
         let (own, pools, settings) = self.deciding(policy)?;
         let context = Context { policy: &own, pools: &pools, settings: &settings };
-        let evaluation = self.run(derive::evaluate(&context, &self.home, request, sender, None))?;
+        let evaluation = self.run(derive::evaluate(&context, &self.home, request, sender, None, None))?;
         let admitted = evaluation.refusals.is_empty();
         let decision = evaluation.decision;
         Ok(Answer {
@@ -328,6 +330,24 @@ impl Joined {
             warnings: decision.warnings,
             ..Answer::default()
         })
+    }
+
+    /// The policy in force.
+    ///
+    /// # Errors
+    /// As [`Self::evaluate`].
+    pub fn policy(&self) -> Result<Policy, CliError> {
+        self.deciding(None).map(|(policy, ..)| policy)
+    }
+
+    /// What an order about a pool would do.
+    ///
+    /// # Errors
+    /// As [`Self::evaluate`].
+    pub fn preview_order(&self, action: &Action) -> Result<Result<String, Refusal>, CliError> {
+        let (policy, pools, settings) = self.deciding(None)?;
+        let context = Context { policy: &policy, pools: &pools, settings: &settings };
+        Ok(osprey_submit::preview_order(&context, action, self.now_ms()))
     }
 
     /// Whom the submission queue would name as the sender of a message from here.

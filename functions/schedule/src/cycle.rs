@@ -53,6 +53,7 @@ pub async fn run<P: Ports>(ctx: &Context<'_>, ports: &P, pool: &Pool, before: Gu
         osprey_pipeline::evict::resume(ctx, ports, &pool.name).await?;
         loaded = load::load(ports, pool, &rules, looked_at, searched_to).await?;
     }
+    let rules = rules::with_orders(rules, &loaded.orders, looked_at);
     let snapshot = snapshot::of(ctx, pool, &loaded, &rules, looked_at);
     let plan = decide(&snapshot, &rules, looked_at);
     let no_capacity_since = no_capacity_since(&snapshot);

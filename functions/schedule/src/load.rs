@@ -10,7 +10,8 @@ use osprey_model::pool::Pool;
 use osprey_pipeline::evict::Planned;
 use osprey_pipeline::evict::window::{self, Counted};
 use osprey_pipeline::failure::Failure;
-use osprey_pipeline::line::{self, Holding, InLine};
+use osprey_pipeline::line::{self, Held, Holding, InLine};
+use osprey_pipeline::order::Orders;
 use osprey_pipeline::{account, repository, waits};
 use osprey_policy::share::Account;
 use osprey_ports::{Capacity, GetItem, ObserveCapacity, QueryItems};
@@ -35,6 +36,8 @@ pub struct Loaded {
     pub holds: Vec<Holding>,
     /// Who is to go for jobs that were claimed, and wasn't told so yet.
     pub planned: Vec<Planned>,
+    /// What people ordered for the pool.
+    pub orders: Orders,
     /// Evictions that budgets count.
     pub evicted: Vec<Counted>,
     /// The front of the line, and those behind it that have a reason to be looked at.
@@ -72,7 +75,8 @@ where
     if is_cut {
         search::aged(ports, pool, rules, now_ms, searched_to, &mut loaded).await?;
     }
-    (loaded.holds, loaded.planned) = line::held(ports, &pool.name).await?;
+    Held { holds: loaded.holds, planned: loaded.planned, orders: loaded.orders } =
+        line::held(ports, &pool.name).await?;
     if let Some(window_ms) = longest_window_ms(rules) {
         // After what is planned: who was told to go in between counts twice rather than not at all.
         loaded.evicted = window::since(ports, &pool.name, now_ms.saturating_sub_unsigned(window_ms)).await?;

@@ -11,12 +11,14 @@ use osprey_model::job::Needs;
 use osprey_model::pool::Pool;
 use osprey_pipeline::context::Context;
 use osprey_pipeline::line::{Holding, InLine};
+use osprey_scheduler::rules::TierRules;
 use osprey_scheduler::snapshot::{
     Array, Charge, Evicted, Gate, Hold, Landing, Node, NodeState, Queued, Running, Shape, TeamUse, UNCOUNTED,
 };
 use osprey_scheduler::{Rules, Snapshot};
 
 use crate::load::Loaded;
+use crate::rules;
 
 /// How long an environment takes to bring up a node for a runnable job, milliseconds: about four minutes on EC2.
 const START_UP_MS: u64 = 240_000;
@@ -64,6 +66,7 @@ pub fn of(ctx: &Context<'_>, pool: &Pool, loaded: &Loaded, rules: &Rules, now_ms
         running,
         queued,
         gate,
+        drained: drained(loaded, rules),
         landing: Landing::Anywhere,
         evicted: evicted(loaded, rules, now_ms),
         teams,
@@ -90,12 +93,14 @@ impl<'a> Charges<'a> {
     fn charge(&mut self, team: Option<&'a String>, charge: &'a osprey_model::job::Charge) -> Charge {
         let next = u16::try_from(self.numbers.len()).unwrap_or(u16::MAX);
         let asks = self.rules.asks_of_teams();
-        let team = team.filter(|_| asks).map(|team| *self.numbers.entry(team).or_insert(next));
+        let number = team.filter(|_| asks).map(|team| *self.numbers.entry(team).or_insert(next));
         let named = |name: &String| self.rules.quota.reserves.iter().position(|reserve| reserve.name == *name);
-        let reserve = charge.reserve.as_ref().and_then(named).and_then(|place| u16::try_from(place).ok());
+        let ordered = || named(&rules::kept_for(team?));
+        let reserve = charge.reserve.as_ref().and_then(named).or_else(ordered);
+        let reserve = reserve.and_then(|place| u16::try_from(place).ok());
         let next = u32::try_from(self.users.len()).unwrap_or(u32::MAX);
         let user = charge.user.as_ref().map(|user| *self.users.entry(user).or_insert(next));
-        Charge { team, reserve, user }
+        Charge { team: number, reserve, user }
     }
 }
 
@@ -110,9 +115,18 @@ fn has_other_pools(ctx: &Context<'_>, pool: &Pool, job: &InLine) -> bool {
     ctx.pools.iter().any(|other| could(&other))
 }
 
+/// Tiers that a person has drained.
+fn drained(loaded: &Loaded, rules: &Rules) -> Vec<u16> {
+    let of = |tier: &TierRules| loaded.orders.drains_tier(&tier.name).then(|| rules.tier(&tier.name));
+    rules.tiers.iter().filter_map(of).collect()
+}
+
 /// A pool that could have more nodes, and in which a dispatch has been waiting for far longer than nodes take, doesn't
 /// get them. Whoever has been silent for that long has been asked after meanwhile, so a lost event isn't taken for it.
 fn gate(ctx: &Context<'_>, loaded: &Loaded, now_ms: i64) -> Gate {
+    if loaded.orders.drains_all() {
+        return Gate::Paused;
+    }
     let patience_ms = ctx.settings.silence_ms.saturating_mul(3) / 2;
     let waiting = loaded.holds.iter().filter(|holding| holding.started_at.is_none());
     let since = waiting.map(|holding| holding.since).min().filter(|_| loaded.capacity.obtainable > 0);

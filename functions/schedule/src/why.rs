@@ -57,6 +57,7 @@ where
     let rules = rules::of(ctx.policy, pool);
     let searched_to = Guard::read(ports, &pool.name).await?.state().searched_to.clone();
     let loaded = load::load(ports, pool, &rules, now_ms, searched_to).await?;
+    let rules = rules::with_orders(rules, &loaded.orders, now_ms);
     let snapshot = snapshot::of(ctx, pool, &loaded, &rules, now_ms);
     let plan = decide(&snapshot, &rules, now_ms);
     Ok(Look { loaded, snapshot, rules, plan, now_ms })

@@ -12,15 +12,16 @@ use osprey_pipeline::dead::{self, DeadKind, DeadLetter, DeadStatus};
 use osprey_pipeline::evict::{self, By};
 use osprey_pipeline::failure::Failure;
 use osprey_pipeline::repository::{self, Change, Changed, Loaded};
-use osprey_pipeline::{checkpoint, dependents, dispatch, key, outbox, redrive, stop, waits};
+use osprey_pipeline::{checkpoint, dependents, dispatch, feedback, key, outbox, redrive, stop, waits, wake};
+use osprey_policy::Policy;
 use osprey_ports::{Expect, ReceivedMessage, StoreError, Write};
 
 use crate::authority::{self, Denied};
-use crate::configure;
 use crate::handle::Ports;
+use crate::{configure, order};
 
 /// A change that an action makes, and the sentence that says so.
-type Planned = Result<(Change, String), Refusal>;
+pub(crate) type Planned = Result<(Change, String), Refusal>;
 
 /// Carries out an action.
 pub async fn act<P: Ports>(
@@ -43,12 +44,17 @@ pub async fn act<P: Ports>(
         Action::SetMode { pool, mode, preemption, .. } => {
             configure::mode(ctx, ports, message, action, pool, (*mode, *preemption)).await
         }
+        Action::DrainPool { .. } | Action::ResumePool { .. } | Action::Reserve { .. } => {
+            order::on_pool(ctx, ports, message, action).await
+        }
         Action::CancelJob { job_id, .. }
         | Action::RequeueJob { job_id, .. }
         | Action::HoldJob { job_id, .. }
         | Action::ReleaseJob { job_id, .. }
         | Action::PreemptJob { job_id, .. }
-        | Action::ReportCheckpoint { job_id, .. } => on_job(ctx, ports, message, action, *job_id).await,
+        | Action::ReportCheckpoint { job_id, .. }
+        | Action::TopJob { job_id, .. }
+        | Action::ReportPriority { job_id, .. } => on_job(ctx, ports, message, action, *job_id).await,
     }
 }
 
@@ -59,10 +65,16 @@ async fn resume<P: Ports>(ctx: &Context<'_>, ports: &P, action: &Action) -> Resu
         | Action::RequeueJob { job_id, .. }
         | Action::HoldJob { job_id, .. }
         | Action::ReleaseJob { job_id, .. }
-        | Action::PreemptJob { job_id, .. } => match repository::load(ports, *job_id).await? {
-            Some(loaded) => follow(ctx, ports, &loaded.job).await,
+        | Action::PreemptJob { job_id, .. }
+        | Action::TopJob { job_id, .. }
+        | Action::ReportPriority { job_id, .. } => match repository::load(ports, *job_id).await? {
+            Some(loaded) => follow(ctx, ports, action, &loaded.job).await,
             None => Ok(()),
         },
+        Action::DrainPool { pool, .. } | Action::ResumePool { pool, .. } | Action::Reserve { pool, .. } => {
+            wake::pool(ports, pool, 0).await;
+            Ok(())
+        }
         Action::RedriveDeadLetter { dead_letter_id } => match JobId::parse(dead_letter_id) {
             Some(id) => resend(ports, id).await,
             None => Ok(()),
@@ -85,19 +97,18 @@ async fn on_job<P: Ports>(
     let dependencies = if may_wait(action) { dependents::dependencies(ports, id).await? } else { Vec::new() };
     let asked = Asked { by: &message.sender.principal, sent_at: message.sent_at.as_millisecond(), now };
     // Reports come every few minutes: they aren't listed with what people did to the job.
-    let is_report = matches!(action, Action::ReportCheckpoint { .. });
+    let is_report = matches!(action, Action::ReportCheckpoint { .. } | Action::ReportPriority { .. });
     let listed_with = (!is_report).then_some(id);
     let changed = repository::change(ports, ctx.settings, id, |job| {
-        let (mut change, done) = plan(job, action, asked).ok()?;
+        let (mut change, done) = plan(ctx.policy, job, action, asked).ok()?;
         change.with.extend(waits::begin(&change.job, &dependencies));
         change.with.extend(kept(message, action, listed_with, now, Ok(done)));
         Some(change)
     })
     .await?;
     match changed {
-        Changed::Written { .. } if is_report => Ok(()),
-        Changed::Written { after, .. } => follow(ctx, ports, &after).await,
-        Changed::Unchanged(job) => match plan(&job, action, asked) {
+        Changed::Written { after, .. } => follow(ctx, ports, action, &after).await,
+        Changed::Unchanged(job) => match plan(ctx.policy, &job, action, asked) {
             Ok(_) => Err(Failure::Contended(id)),
             Err(refusal) => refuse(ports, kept(message, action, Some(id), now, Err(refusal))).await,
         },
@@ -105,9 +116,9 @@ async fn on_job<P: Ports>(
     }
 }
 
-/// Whether a job may wait for others again after an action.
+/// Whether a job may wait for others after an action that changes how, or that it waits.
 fn may_wait(action: &Action) -> bool {
-    matches!(action, Action::RequeueJob { .. } | Action::ReleaseJob { .. })
+    matches!(action, Action::RequeueJob { .. } | Action::ReleaseJob { .. } | Action::TopJob { .. })
 }
 
 fn unknown(id: JobId) -> Refusal {
@@ -138,7 +149,17 @@ pub(crate) async fn refuse<P: Ports>(ports: &P, kept: Vec<Write>) -> Result<(), 
 }
 
 /// What follows the write. When it is lost, the message's next delivery or `watch` makes up for it.
-async fn follow<P: Ports>(ctx: &Context<'_>, ports: &P, job: &Job) -> Result<(), Failure> {
+async fn follow<P: Ports>(ctx: &Context<'_>, ports: &P, action: &Action, job: &Job) -> Result<(), Failure> {
+    match action {
+        Action::ReportCheckpoint { .. } => return Ok(()),
+        Action::ReportPriority { .. } => return feedback::spread(ctx, ports, job).await,
+        _ => {}
+    }
+    go_on(ctx, ports, job).await
+}
+
+/// What follows where a job is now.
+async fn go_on<P: Ports>(ctx: &Context<'_>, ports: &P, job: &Job) -> Result<(), Failure> {
     match job.state {
         JobState::Queued => dispatch::dispatch(ctx, ports, job.id).await,
         JobState::Waiting => dependents::check(ctx, ports, job.id).await,
@@ -152,8 +173,8 @@ async fn follow<P: Ports>(ctx: &Context<'_>, ports: &P, job: &Job) -> Result<(),
 ///
 /// # Errors
 /// Why it would be refused.
-pub fn preview(job: &Job, action: &Action, now: i64) -> Result<String, Refusal> {
-    plan(job, action, Asked { by: "", sent_at: now, now }).map(|(_, done)| done)
+pub fn preview(policy: &Policy, job: &Job, action: &Action, now: i64) -> Result<String, Refusal> {
+    plan(policy, job, action, Asked { by: "", sent_at: now, now }).map(|(_, done)| done)
 }
 
 /// By whom and when an action was asked for, and when it is looked at.
@@ -165,7 +186,7 @@ struct Asked<'a> {
 }
 
 /// What an action does to a job in the state it is in.
-fn plan(job: &Job, action: &Action, asked: Asked<'_>) -> Planned {
+fn plan(policy: &Policy, job: &Job, action: &Action, asked: Asked<'_>) -> Planned {
     let now = asked.now;
     match action {
         Action::CancelJob { reason, .. } => cancel(job, reason, now),
@@ -174,19 +195,24 @@ fn plan(job: &Job, action: &Action, asked: Asked<'_>) -> Planned {
         Action::ReleaseJob { .. } => release(job, now),
         Action::PreemptJob { reason, .. } => preempt(job, reason.as_deref().unwrap_or("preempted"), asked),
         Action::ReportCheckpoint { uri, progress, .. } => report(job, uri, *progress, asked),
+        Action::TopJob { .. } => order::top(policy, job, now),
+        Action::ReportPriority { points, .. } => order::report(policy, job, *points, asked.sent_at.min(now)),
         Action::RedriveDeadLetter { .. }
         | Action::DiscardDeadLetter { .. }
         | Action::ApplyPolicy { .. }
-        | Action::SetMode { .. } => Err(wrong(job, "redrive", "")),
+        | Action::SetMode { .. }
+        | Action::DrainPool { .. }
+        | Action::ResumePool { .. }
+        | Action::Reserve { .. } => Err(wrong(job, "redrive", "")),
     }
 }
 
-fn wrong(job: &Job, verb: &str, way_out: &str) -> Refusal {
+pub(crate) fn wrong(job: &Job, verb: &str, way_out: &str) -> Refusal {
     let (id, state) = (job.id, job.state.as_str());
     Refusal::new(ReasonCode::WrongState, format!("can't {verb} job `{id}`, which is {state}{way_out}"))
 }
 
-fn moved(job: &Job, state: JobState, now: i64) -> Job {
+pub(crate) fn moved(job: &Job, state: JobState, now: i64) -> Job {
     Job { state, scheduled: false, updated_at: now, ..job.clone() }
 }
 
@@ -366,7 +392,7 @@ async fn restart<P: Ports>(
 async fn after_redrive<P: Ports>(ctx: &Context<'_>, ports: &P, letter: &DeadLetter) -> Result<(), Failure> {
     match letter.kind {
         DeadKind::Job { .. } => match repository::load(ports, letter.id).await? {
-            Some(loaded) => follow(ctx, ports, &loaded.job).await,
+            Some(loaded) => go_on(ctx, ports, &loaded.job).await,
             None => Ok(()),
         },
         DeadKind::Message { .. } => redrive::send(ports, letter.id, 0).await,
@@ -395,9 +421,10 @@ mod tests {
             uri: "s3://b/1".to_owned(),
             progress: None,
         };
+        let policy = Policy::load(osprey_policy::DEFAULT).unwrap().policy;
         for state in JobState::ALL {
             let job = Job { state, ..Job::new(JobId::of_message(&message), message.clone(), 0) };
-            assert_eq!(preview(&job, &action, 9).is_err(), state.is_final(), "{state:?}");
+            assert_eq!(preview(&policy, &job, &action, 9).is_err(), state.is_final(), "{state:?}");
         }
     }
 }

@@ -56,11 +56,17 @@ async fn target<P: Ports>(ports: &P, action: &Action) -> Result<Option<Target>, 
         | Action::HoldJob { job_id, .. }
         | Action::ReleaseJob { job_id, .. }
         | Action::PreemptJob { job_id, .. }
-        | Action::ReportCheckpoint { job_id, .. } => job(ports, *job_id).await,
+        | Action::ReportCheckpoint { job_id, .. }
+        | Action::TopJob { job_id, .. }
+        | Action::ReportPriority { job_id, .. } => job(ports, *job_id).await,
         Action::RedriveDeadLetter { dead_letter_id } | Action::DiscardDeadLetter { dead_letter_id, .. } => {
             letter(ports, dead_letter_id).await
         }
-        Action::ApplyPolicy { .. } | Action::SetMode { .. } => Ok(None),
+        Action::ApplyPolicy { .. }
+        | Action::SetMode { .. }
+        | Action::DrainPool { .. }
+        | Action::ResumePool { .. }
+        | Action::Reserve { .. } => Ok(None),
     }
 }
 

@@ -34,7 +34,7 @@ pub async fn policy<P: Ports>(
 }
 
 /// The revision of a policy that may be put into force.
-fn checked(ctx: &Context<'_>, text: &str) -> Result<String, Refusal> {
+pub(crate) fn checked(ctx: &Context<'_>, text: &str) -> Result<String, Refusal> {
     let invalid = |sentence: String| Refusal::new(ReasonCode::InvalidPolicy, sentence);
     if !ctx.settings.changeable {
         return Err(invalid("this pipeline takes its policy from a file; start it again with another one".to_owned()));
@@ -66,10 +66,24 @@ pub async fn mode<P: Ports>(
     (mode, preemption): (Option<PoolMode>, Option<bool>),
 ) -> Result<(), Failure> {
     let now = ports.now().as_millisecond();
-    if let Err(refusal) = known(ctx, pool) {
-        return refuse(ports, kept(message, action, None, now, Err(refusal))).await;
+    match planned_mode(ctx, pool, (mode, preemption), (&message.sender.principal, now)) {
+        Ok((mut writes, done)) => {
+            writes.extend(kept(message, action, None, now, Ok(done)));
+            once(ports, &writes).await
+        }
+        Err(refusal) => refuse(ports, kept(message, action, None, now, Err(refusal))).await,
     }
-    let by = || message.sender.principal.clone();
+}
+
+/// What sets a pool's mode, and the sentence that says so.
+pub(crate) fn planned_mode(
+    ctx: &Context<'_>,
+    pool: &PoolName,
+    (mode, preemption): (Option<PoolMode>, Option<bool>),
+    (by, now): (&str, i64),
+) -> Result<(Vec<Write>, String), Refusal> {
+    known(ctx, pool)?;
+    let by = || by.to_owned();
     let (mut writes, mut said) = (Vec::new(), Vec::new());
     if let Some(mode) = mode {
         writes.push(in_force::mode_write(pool, &StoredMode { mode, set_at: now, by: by() }));
@@ -79,9 +93,7 @@ pub async fn mode<P: Ports>(
         writes.push(in_force::preemption_write(pool, &StoredPreemption { preemption, set_at: now, by: by() }));
         said.push(if preemption { "may evict".to_owned() } else { "evicts nobody".to_owned() });
     }
-    let done = format!("pool `{pool}` {} within a minute", said.join(" and "));
-    writes.extend(kept(message, action, None, now, Ok(done)));
-    once(ports, &writes).await
+    Ok((writes, format!("pool `{pool}` {} within a minute", said.join(" and "))))
 }
 
 fn known(ctx: &Context<'_>, pool: &PoolName) -> Result<(), Refusal> {
@@ -97,7 +109,7 @@ fn known(ctx: &Context<'_>, pool: &PoolName) -> Result<(), Refusal> {
 }
 
 /// Writes what an action does and that it was done; not a second time.
-async fn once<P: Ports>(ports: &P, writes: &[Write]) -> Result<(), Failure> {
+pub(crate) async fn once<P: Ports>(ports: &P, writes: &[Write]) -> Result<(), Failure> {
     match ports.write_items(writes).await {
         Ok(()) | Err(StoreError::Conflict { .. }) => Ok(()),
         Err(error) => Err(error.into()),

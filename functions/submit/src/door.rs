@@ -3,13 +3,14 @@
 use std::collections::BTreeSet;
 
 use osprey_model::id::{BatchJobId, JobId};
+use osprey_model::job::Reported;
 use osprey_model::message::words::quote;
 use osprey_model::reason::{ReasonCode, Refusal};
 use osprey_model::request::SubmitJobRequest;
 use osprey_pipeline::context::Context;
 use osprey_pipeline::dependents::{self, Dependency, On, Standing};
-use osprey_pipeline::derive;
 use osprey_pipeline::failure::Failure;
+use osprey_pipeline::{derive, feedback};
 
 use crate::handle::Ports;
 
@@ -22,6 +23,8 @@ pub struct Door {
     pub parents: Vec<JobId>,
     /// Whether one of them has not succeeded yet.
     pub waits: bool,
+    /// What these reported last of what comes after them.
+    pub reported: Option<Reported>,
     /// Why it can't be taken.
     pub refusals: Vec<Refusal>,
 }
@@ -56,7 +59,8 @@ async fn one<P: Ports>(ctx: &Context<'_>, ports: &P, given: &str, id: JobId, doo
         door.refusals.push(itself(given));
         return Ok(());
     }
-    let (on, standing) = look_up(ctx, ports, given).await?;
+    let (on, standing, reported) = look_up(ctx, ports, given).await?;
+    door.reported = feedback::newest([door.reported, reported]);
     match standing {
         Standing::Done => {}
         Standing::Pending => door.waits = true,
@@ -76,13 +80,19 @@ async fn one<P: Ports>(ctx: &Context<'_>, ports: &P, given: &str, id: JobId, doo
     Ok(())
 }
 
-async fn look_up<P: Ports>(ctx: &Context<'_>, ports: &P, given: &str) -> Result<(On, Standing), Failure> {
+async fn look_up<P: Ports>(
+    ctx: &Context<'_>,
+    ports: &P,
+    given: &str,
+) -> Result<(On, Standing, Option<Reported>), Failure> {
     let now = ports.now().as_millisecond();
     if let Some(loaded) = derive::find(ports, given).await? {
         let grace = ctx.policy.requeue().dependency_grace_ms;
-        return Ok((On::Job(loaded.job.id), dependents::standing(&loaded.job, now, grace)));
+        let standing = dependents::standing(&loaded.job, now, grace);
+        return Ok((On::Job(loaded.job.id), standing, loaded.job.reported));
     }
-    dependents::of_batch(ctx, ports, &BatchJobId::new(given), now).await
+    let (on, standing) = dependents::of_batch(ctx, ports, &BatchJobId::new(given), now).await?;
+    Ok((on, standing, None))
 }
 
 fn itself(given: &str) -> Refusal {

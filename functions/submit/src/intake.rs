@@ -10,7 +10,7 @@ use osprey_pipeline::context::Context;
 use osprey_pipeline::derive::{self, Evaluation};
 use osprey_pipeline::failure::Failure;
 use osprey_pipeline::record::{self, Record};
-use osprey_pipeline::{dependents, dispatch, key, outbox, repository, waits};
+use osprey_pipeline::{dependents, dispatch, feedback, key, outbox, rate, repository, waits};
 use osprey_ports::{Expect, ReceivedMessage, StoreError, Write};
 use serde::Serialize;
 use serde_json::Value;
@@ -21,6 +21,9 @@ use crate::handle::Ports;
 
 /// Most characters of a job name kept in the state item; Batch takes no longer ones.
 const NAME_CHARS_MAX: usize = 128;
+
+/// Places of its minute that a job tries to take, before its message has to come again.
+const PLACES_TRIED_MAX: u32 = 5;
 
 /// Another message for a job that was recorded before.
 #[derive(Serialize)]
@@ -41,24 +44,83 @@ pub async fn job<P: Ports>(
         Err(refusal) => return refuse(ctx, ports, message, refusal).await,
     };
     // Whether the job is there already is asked by the write itself.
-    let evaluation = derive::evaluate(ctx, ports, request, &message.sender, None).await?;
     let door = door::dependencies(ctx, ports, request, id).await?;
-    let mut new = new_job(ports.now().as_millisecond(), message, request, id, &evaluation, &door);
-    // It stands in the line of a pool that holds jobs from the write on that records it.
-    new.scheduled = new.state == JobState::Queued && ctx.pool(&new.pool).is_some_and(|p| p.mode == PoolMode::Held);
-    let record = record_of(message, &evaluation, &door);
-    match ports.write_items(&writes(ctx, &new, &record, &door)?).await {
-        Ok(()) => {
-            tell(&new);
-            outbox::put(ports, None, &new, Expect::Absent).await;
-            match new.state {
-                JobState::Queued => dispatch::fresh(ctx, ports, &new, &record, request, &evaluation).await,
-                _ => onward(ctx, ports, &new).await,
+    let evaluation = derive::evaluate(ctx, ports, request, &message.sender, None, door.reported).await?;
+    for _ in 0..PLACES_TRIED_MAX {
+        let mut evaluation = evaluation.clone();
+        let mut new = new_job(ports.now().as_millisecond(), message, request, id, &evaluation, &door);
+        let place = place(ctx, ports, message, &mut new, &mut evaluation).await?;
+        // It stands in the line of a pool that holds jobs from the write on that records it.
+        new.scheduled = new.state == JobState::Queued && ctx.pool(&new.pool).is_some_and(|p| p.mode == PoolMode::Held);
+        let record = record_of(message, &evaluation, &door);
+        let mut writes = writes(ctx, &new, &record, &door)?;
+        let last = writes.len();
+        writes.extend(place);
+        return match ports.write_items(&writes).await {
+            Ok(()) => recorded(ctx, ports, (&new, &record, request, &evaluation), &door).await,
+            // Somebody took its place in that minute.
+            Err(StoreError::Conflict { index }) if index == last => continue,
+            // Somebody recorded the job since it was looked for.
+            Err(StoreError::Conflict { .. }) => again(ctx, ports, message, request, id).await,
+            Err(error) => Err(error.into()),
+        };
+    }
+    Err(Failure::Contended(id))
+}
+
+/// What was written down of a new job.
+type New<'a> = (&'a Job, &'a Record, &'a SubmitJobRequest, &'a Evaluation);
+
+/// What follows once a new job is recorded.
+async fn recorded<P: Ports>(
+    ctx: &Context<'_>,
+    ports: &P,
+    (new, record, request, evaluation): New<'_>,
+    door: &Door,
+) -> Result<(), Failure> {
+    tell(new);
+    outbox::put(ports, None, new, Expect::Absent).await;
+    if new.state == JobState::Queued {
+        return dispatch::fresh(ctx, ports, new, record, request, evaluation).await;
+    }
+    onward(ctx, ports, new).await?;
+    catch_up(ctx, ports, new, &door.parents).await
+}
+
+/// Puts a job off when its team has sent too many; the write that takes its place.
+async fn place<P: Ports>(
+    ctx: &Context<'_>,
+    ports: &P,
+    message: &ReceivedMessage,
+    new: &mut Job,
+    evaluation: &mut Evaluation,
+) -> Result<Option<Write>, Failure> {
+    if !matches!(new.state, JobState::Queued | JobState::Waiting) {
+        return Ok(None);
+    }
+    let identity = ctx.policy.identity_of(&message.sender);
+    let whose = rate::counted_as(identity, &message.sender, new.team.as_deref());
+    let now = new.created_at;
+    match rate::place(ports, identity, &whose, now).await? {
+        Ok(None) => Ok(None),
+        Ok(Some(place)) => {
+            if new.state == JobState::Queued && place.not_before > now {
+                new.not_before = place.not_before;
+                let from = jiff::Timestamp::from_millisecond(place.not_before).unwrap_or_default();
+                let most = place.per_minute;
+                evaluation.decision.warnings.push(format!(
+                    "{most} jobs a minute are let in for its sender, and more were sent; it may start from {from:.3}"
+                ));
             }
+            Ok(Some(place.write))
         }
-        // Somebody recorded the job since it was looked for.
-        Err(StoreError::Conflict { .. }) => again(ctx, ports, message, request, id).await,
-        Err(error) => Err(error.into()),
+        Err(refusal) => {
+            new.state = JobState::Refused;
+            new.not_before = 0;
+            new.end = Some(End::new(refusal.code, &refusal.message));
+            evaluation.refusals.push(refusal);
+            Ok(None)
+        }
     }
 }
 
@@ -125,6 +187,14 @@ async fn onward<P: Ports>(ctx: &Context<'_>, ports: &P, job: &Job) -> Result<(),
     }
 }
 
+/// A job before a waiting one may have reported while that one was being recorded.
+async fn catch_up<P: Ports>(ctx: &Context<'_>, ports: &P, job: &Job, parents: &[JobId]) -> Result<(), Failure> {
+    match job.state {
+        JobState::Waiting => feedback::catch_up(ctx, ports, job, parents).await,
+        _ => Ok(()),
+    }
+}
+
 fn new_job(
     now: i64,
     message: &ReceivedMessage,
@@ -147,6 +217,7 @@ fn new_job(
         gpus: demand.gpus.saturating_mul(demand.array_size.max(1)),
         needs: evaluation.needs(),
         charge: evaluation.charge.clone(),
+        reported: evaluation.reported,
         not_before: if state == JobState::Queued { now } else { 0 },
         depth: evaluation.depth,
         depends: !door.dependencies.is_empty(),

@@ -10,7 +10,9 @@ mod configure;
 mod door;
 mod handle;
 mod intake;
+mod order;
 mod wake;
 
 pub use action::preview;
 pub use handle::{Ports, handle};
+pub use order::preview_order;

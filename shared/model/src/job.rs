@@ -179,6 +179,12 @@ pub struct Job {
     /// Work of attempts that ended that its checkpoints keep, in milliseconds of its run.
     #[serde(default, skip_serializing_if = "is_default")]
     pub kept_ms: u64,
+    /// What a step before it in its graph reported last, for it and for what comes after it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reported: Option<Reported>,
+    /// When a person moved it to the front of its tier.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub topped: Option<i64>,
     /// Memory grown after an attempt that ran out of it, MiB.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_mib: Option<u64>,
@@ -203,6 +209,15 @@ pub struct Job {
     /// Why it ended, for a job that did not succeed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end: Option<End>,
+}
+
+/// What a step of a graph of jobs reported.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reported {
+    /// Points above, or below 0, what is derived.
+    pub points: i32,
+    /// When the report was sent, milliseconds since 1970: the newest stands.
+    pub at: i64,
 }
 
 /// Whose use a job counts as; nothing where its policy has no quotas.
@@ -504,6 +519,8 @@ impl Job {
             evict: None,
             saved: None,
             kept_ms: 0,
+            reported: None,
+            topped: None,
             memory_mib: None,
             avoid_spot: false,
             avoid_pools: Vec::new(),

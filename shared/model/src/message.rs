@@ -13,10 +13,11 @@ pub mod words;
 
 use std::fmt;
 
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::id::{JobId, PoolName};
+use crate::id::{JobId, PoolName, TierName};
 use crate::limits::{CHECKPOINT_URI_CHARACTERS_MAX, MESSAGE_BYTES_MAX, REASON_CHARS_MAX};
 use crate::pool::PoolMode;
 use crate::reason::{ReasonCode, Refusal};
@@ -30,6 +31,13 @@ pub use tags::{chosen_job_id, reserved_tags};
 
 /// A job id as an example in sentences.
 const JOB_ID_EXAMPLE: &str = "6ba7b810-9dad-41d1-80b4-00c04fd430c8";
+
+/// Most points that a report may be about.
+const POINTS_MAX: i64 = 9_999;
+/// Most GPUs that anybody can keep: more than any pool has.
+const GPUS_MAX: i64 = 1_000_000;
+/// Longest name of a team, as a tag holds it.
+const TEAM_BYTES_MAX: usize = 256;
 
 /// What a body of the submission queue says.
 #[derive(Clone, Debug, PartialEq)]
@@ -92,6 +100,61 @@ pub enum Action {
         /// How much of its work the job has done, in percent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         progress: Option<u32>,
+    },
+    /// Moves a waiting job to the front of its tier.
+    TopJob {
+        /// The job.
+        job_id: JobId,
+        /// Why, for the record.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+    /// A step of a graph of jobs says that what comes after it matters more, or less, than was derived.
+    ReportPriority {
+        /// The step.
+        job_id: JobId,
+        /// Points above, or below 0, what is derived for the jobs after it; 0 takes an earlier report back.
+        points: i32,
+        /// Why, for the record.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+    /// Lets a pool, or one tier of it, start nothing more. What runs goes on.
+    DrainPool {
+        /// The pool.
+        pool: PoolName,
+        /// The tier; without one, all of the pool.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tier: Option<TierName>,
+        /// Why, for the record.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+    /// Ends that.
+    ResumePool {
+        /// The pool.
+        pool: PoolName,
+        /// The tier; without one, all of the pool, its tiers included.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tier: Option<TierName>,
+        /// Why, for the record.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+    /// Keeps GPUs of a pool for a team until a time.
+    Reserve {
+        /// The pool.
+        pool: PoolName,
+        /// The team.
+        team: String,
+        /// GPUs, what its jobs hold included; 0 ends it.
+        gpus: u32,
+        /// Until when, RFC 3339.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        until: Option<Timestamp>,
+        /// Why, for the record.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
     },
     /// Puts a policy into force.
     ApplyPolicy {
@@ -269,7 +332,17 @@ fn action(name: &Value, object: &Map<String, Value>, mut faults: Faults) -> Resu
     if let Some(refusal) = faults.into_refusal() {
         return Err(refusal.into());
     }
-    let checks = [long_reason, unknown_mode, nothing_to_set, unusable_uri, unusable_progress];
+    let checks = [
+        long_reason,
+        unknown_mode,
+        nothing_to_set,
+        unusable_uri,
+        unusable_progress,
+        unusable_points,
+        unusable_gpus,
+        unusable_until,
+        unusable_team,
+    ];
     if let Some(refusal) = checks.iter().find_map(|check| check(object)) {
         return Err(refusal.into());
     }
@@ -306,6 +379,48 @@ fn unusable_progress(object: &Map<String, Value>) -> Option<Refusal> {
     (!(0..=100).contains(&given)).then(|| {
         let sentence = format!("`progress` is {given} where 0 to 100 percent are allowed");
         Refusal::new(ReasonCode::WrongType, sentence)
+    })
+}
+
+/// A number has four digits, so nothing can be further from another.
+fn unusable_points(object: &Map<String, Value>) -> Option<Refusal> {
+    let given = object.get("points")?.as_i64()?;
+    (!(-POINTS_MAX..=POINTS_MAX).contains(&given)).then(|| {
+        let sentence = format!("`points` is {given} where -{POINTS_MAX} to {POINTS_MAX} are allowed");
+        Refusal::new(ReasonCode::WrongType, sentence)
+    })
+}
+
+fn unusable_gpus(object: &Map<String, Value>) -> Option<Refusal> {
+    let given = object.get("gpus")?.as_i64()?;
+    (!(0..=GPUS_MAX).contains(&given)).then(|| {
+        let sentence = format!("`gpus` is {given} where 0 to {GPUS_MAX} are allowed; 0 ends what was kept");
+        Refusal::new(ReasonCode::WrongType, sentence)
+    })
+}
+
+/// What is kept is kept until some time.
+fn unusable_until(object: &Map<String, Value>) -> Option<Refusal> {
+    let keeps = object.get("gpus").and_then(Value::as_i64).is_some_and(|gpus| gpus > 0);
+    let Some(given) = object.get("until").filter(|value| !value.is_null()) else {
+        return keeps.then(|| {
+            let sentence = "`Reserve` needs `until`, the time at which it ends, such as \"2030-01-31T18:00:00Z\"";
+            Refusal::new(ReasonCode::MissingMember, sentence)
+        });
+    };
+    let text = given.as_str()?;
+    text.parse::<Timestamp>().is_err().then(|| {
+        let sentence = format!("`until` is {} where a time such as \"2030-01-31T18:00:00Z\" is wanted", quote(text));
+        Refusal::new(ReasonCode::InvalidText, sentence)
+    })
+}
+
+fn unusable_team(object: &Map<String, Value>) -> Option<Refusal> {
+    let given = object.get("team")?.as_str()?;
+    let is_name = !given.trim().is_empty() && given.len() <= TEAM_BYTES_MAX && !given.chars().any(char::is_control);
+    (!is_name).then(|| {
+        let sentence = format!("`team` must be the name of a team, of at most {TEAM_BYTES_MAX} bytes");
+        Refusal::new(ReasonCode::InvalidText, sentence)
     })
 }
 

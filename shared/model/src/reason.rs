@@ -97,6 +97,8 @@ pub enum ReasonCode {
     DurationOverCap,
     /// Metadata that the policy demands.
     MissingMetadata,
+    /// More jobs than the sender's identity lets in within a day.
+    TooManyJobs,
     /// More than the team's quota allows.
     QuotaExceeded,
     // Dependencies.
@@ -134,6 +136,8 @@ pub enum ReasonCode {
     InvalidPolicy,
     /// A pool that doesn't exist.
     UnknownPool,
+    /// A tier that the policy doesn't have.
+    UnknownTier,
     /// More than the sender's identity allows.
     NotAllowed,
 }

@@ -6,7 +6,7 @@ use osprey_model::decision::{Decision, Derivation};
 use osprey_model::definition::JobDefinition;
 use osprey_model::facts::{Facts, JobFacts, LineageFacts, TeamFacts};
 use osprey_model::id::{BatchJobId, JobId, PoolName};
-use osprey_model::job::{Attempt, Charge, Job, Needs};
+use osprey_model::job::{Attempt, Charge, Job, Needs, Reported};
 use osprey_model::metadata::Metadata;
 use osprey_model::pool::{CapacityType, Pool, PoolMode};
 use osprey_model::reason::{ReasonCode, Refusal};
@@ -15,6 +15,7 @@ use osprey_model::resources::{self, Demand};
 use osprey_model::sender::Sender;
 use osprey_policy::admission::{self, AdmissionInput};
 use osprey_policy::estimate::Estimate;
+use osprey_policy::feedback::Said as Moved;
 use osprey_policy::identity::{self, Claims, Identity};
 use osprey_ports::{Clock, DescribeJobDefinition, GetItem, QueryIndex, QueryItems};
 
@@ -24,7 +25,7 @@ use crate::failure::Failure;
 use crate::quota::Judged;
 use crate::record::{self, Record};
 use crate::repository::Loaded;
-use crate::{dispatch, key, outgoing, quota, repository, usage};
+use crate::{dispatch, feedback, key, outgoing, quota, repository, usage};
 
 /// Longest chain of parents that is followed; a longer one counts as this deep.
 const DEPTH_MAX: u32 = 32;
@@ -48,6 +49,8 @@ pub struct Evaluation {
     pub expected: Option<Estimate>,
     /// Whose use it counts as.
     pub charge: Charge,
+    /// What the steps before it reported.
+    pub reported: Option<Reported>,
 }
 
 /// What a request says, as far as its sender may say it.
@@ -80,7 +83,8 @@ fn said(request: &SubmitJobRequest, definition: Option<&JobDefinition>, identity
 }
 
 /// Evaluates a request of a sender, whose identity bounds what it may claim. `job` is the record of a job that was
-/// admitted before: its history counts, and it is routed but not refused again.
+/// admitted before: its history counts, and it is routed but not refused again. `reported` is what the jobs before a new
+/// one were told last ([`crate::feedback`]); a recorded job has its own.
 ///
 /// # Errors
 /// When the store or Batch fails.
@@ -90,6 +94,7 @@ pub async fn evaluate<P>(
     request: &SubmitJobRequest,
     sender: &Sender,
     job: Option<&Job>,
+    reported: Option<Reported>,
 ) -> Result<Evaluation, Failure>
 where
     P: GetItem + QueryItems + QueryIndex + DescribeJobDefinition + Clock + Sync,
@@ -105,6 +110,9 @@ where
     let mut facts = facts(ports, request, &metadata, &demand, (job, parent.as_ref())).await?;
     facts.job.tags = tags;
     let (derivation, is_new) = (ctx.policy.derive_for(&facts, Some(identity)), job.is_none());
+    let reported = feedback::newest([reported, parent.as_ref().filter(|_| is_new).and_then(|parent| parent.reported)]);
+    let moved = job.map_or(Moved { reported, topped: false }, Moved::of);
+    let derivation = ctx.policy.moved(derivation, moved, identity, metadata.priority_class.as_deref());
     let judged = quota::judge(ctx, ports, (&metadata, &demand), derivation, is_new).await?;
     let Judged { derivation, charge, refusals: over } = judged;
     refusals.extend(over);
@@ -152,7 +160,9 @@ where
         decided_at: ports.now(),
         warnings,
     };
-    Ok(Evaluation { definition, metadata, demand, decision, refusals, depth: facts.lineage.depth, expected, charge })
+    let depth = facts.lineage.depth;
+    let reported = moved.reported;
+    Ok(Evaluation { definition, metadata, demand, decision, refusals, depth, expected, charge, reported })
 }
 
 impl Evaluation {
@@ -196,7 +206,7 @@ where
 {
     let record = record::of_job(ports, loaded.job.id).await?;
     let request = dispatch::request_of(&record, loaded.job.id)?;
-    let evaluation = evaluate(ctx, ports, &request, &record.from(), Some(&loaded.job)).await?;
+    let evaluation = evaluate(ctx, ports, &request, &record.from(), Some(&loaded.job), None).await?;
     Ok(Again { loaded, record, request, evaluation })
 }
 

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::evict::Planned;
 use crate::failure::Failure;
+use crate::order::Orders;
 use crate::{key, repository};
 
 /// A job in the line of its pool. Times are milliseconds since 1970.
@@ -263,20 +264,33 @@ pub async fn first<P: QueryItems + Sync>(ports: &P, pool: &PoolName) -> Result<O
     page(ports, pool, "", None, 1).await?.items.first().map(repository::read).transpose()
 }
 
-/// Everything that is held of a pool, and who is to go for whom.
+/// Everything that is held of a pool, who is to go for whom, and what people ordered.
 ///
 /// # Errors
 /// When the store fails.
-pub async fn held<P: QueryItems + Sync>(ports: &P, pool: &PoolName) -> Result<(Vec<Holding>, Vec<Planned>), Failure> {
-    let (mut holds, mut planned) = (Vec::new(), Vec::new());
+pub async fn held<P: QueryItems + Sync>(ports: &P, pool: &PoolName) -> Result<Held, Failure> {
+    let mut held = Held::default();
     for item in repository::all(ports, key::pool_partition(pool), "").await? {
         if item.key.sort.starts_with(key::HOLD) {
-            holds.push(repository::read(&item)?);
+            held.holds.push(repository::read(&item)?);
         } else if item.key.sort.starts_with(key::PLANNED) {
-            planned.push(repository::read(&item)?);
+            held.planned.push(repository::read(&item)?);
+        } else {
+            held.orders.take(&item)?;
         }
     }
-    Ok((holds, planned))
+    Ok(held)
+}
+
+/// The rows of a pool.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Held {
+    /// What our jobs hold.
+    pub holds: Vec<Holding>,
+    /// Who is to go for jobs that were claimed, and wasn't told so yet.
+    pub planned: Vec<Planned>,
+    /// What people ordered.
+    pub orders: Orders,
 }
 
 #[cfg(test)]

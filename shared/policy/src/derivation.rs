@@ -150,8 +150,18 @@ impl Policy {
         }
     }
 
+    /// The greatest number of a tier that jobs have numbers in; `None` for that of preemptible jobs.
+    #[must_use]
+    pub fn top_of(&self, tier: &TierName) -> Option<u32> {
+        if self.without_number(tier.as_str()).is_some() {
+            return None;
+        }
+        let highest = self.highest_of(tier.as_str()).unwrap_or(self.derive_rules().ceiling.into());
+        u32::try_from(highest).ok()
+    }
+
     /// The greatest number of a tier; `None` when it has no tier above, or doesn't exist.
-    fn highest_of(&self, class: &str) -> Option<i64> {
+    pub(crate) fn highest_of(&self, class: &str) -> Option<i64> {
         let tier = self.tiers().iter().find(|tier| tier.name.as_str() == class)?;
         let Some(own) = tier.at_least() else { return Some(self.derive_rules().floor.into()) };
         let above = self.tiers().iter().filter_map(|tier| tier.at_least()).filter(|number| *number > own).min()?;

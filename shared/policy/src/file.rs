@@ -16,14 +16,15 @@ use crate::identity::Identity;
 use crate::problem::{PolicyError, PolicyErrorCode};
 use crate::rule::Rule;
 use crate::rules::{
-    AdmissionRules, DeriveRules, EstimateRules, OrderRules, PreemptionRules, QuotaRules, RequeueRules, Tier,
+    AdmissionRules, DeriveRules, EstimateRules, FeedbackRules, OrderRules, PreemptionRules, QuotaRules, RequeueRules,
+    Tier,
 };
 
 /// Longest policy in bytes. The live policy is one item of the table, which takes 400 KB with everything around it;
 /// a policy near this limit has long stopped being readable.
 pub const POLICY_BYTES_MAX: usize = 256 * 1024;
 
-const KEYS: [&str; 12] = [
+const KEYS: [&str; 13] = [
     "name",
     "derive",
     "rule",
@@ -33,6 +34,7 @@ const KEYS: [&str; 12] = [
     "order",
     "quota",
     "preemption",
+    "feedback",
     "estimates",
     "identity",
     "test",
@@ -49,6 +51,7 @@ pub(crate) struct File {
     pub order: OrderRules,
     pub quota: QuotaRules,
     pub preemption: PreemptionRules,
+    pub feedback: FeedbackRules,
     pub estimates: EstimateRules,
     pub identities: Vec<Identity>,
     pub tests: Vec<Case>,
@@ -85,11 +88,26 @@ fn sections<'t>(reader: &mut Reader<'t>, root: &Table<'t>) -> File {
     let order = section::order(reader, root);
     let quota = quota::quota(reader, root, &tiers);
     let preemption = preemption::preemption(reader, root);
+    let feedback = section::feedback(reader, root);
     let estimates = section::estimates(reader, root);
     let identities = identity::identities(reader, root, &tiers);
     let tests = case::cases(reader, root, &case::Known { rules: &rules, tiers: &tiers, derive: &derive });
     let rules = rules.into_iter().filter_map(|entry| entry.rule).collect();
-    File { name, derive, rules, tiers, requeue, admission, order, quota, preemption, estimates, identities, tests }
+    File {
+        name,
+        derive,
+        rules,
+        tiers,
+        requeue,
+        admission,
+        order,
+        quota,
+        preemption,
+        feedback,
+        estimates,
+        identities,
+        tests,
+    }
 }
 
 /// Mistakes of TOML itself. Nothing else is checked: a table cut short would have a tail of false mistakes.
@@ -108,9 +126,9 @@ fn syntax(mut reader: Reader<'_>, errors: &[toml::de::Error]) -> Vec<PolicyError
 /// Every key of every table, for the documentation's test.
 #[cfg(test)]
 pub(crate) fn keys() -> Vec<&'static str> {
-    use section::{ADMISSION_KEYS, DERIVE_KEYS, ESTIMATES_KEYS, ORDER_KEYS, REQUEUE_KEYS};
+    use section::{ADMISSION_KEYS, DERIVE_KEYS, ESTIMATES_KEYS, FEEDBACK_KEYS, ORDER_KEYS, REQUEUE_KEYS};
     let verbs = crate::identity::Verb::ALL.map(crate::identity::Verb::name);
-    let tables: [&[&str]; 15] = [
+    let tables: [&[&str]; 16] = [
         &DERIVE_KEYS,
         &rule::KEYS,
         &tier::KEYS,
@@ -121,6 +139,7 @@ pub(crate) fn keys() -> Vec<&'static str> {
         &quota::TEAM_KEYS,
         &quota::RESERVE_KEYS,
         &preemption::KEYS,
+        &FEEDBACK_KEYS,
         &ESTIMATES_KEYS,
         &identity::KEYS,
         &verbs,

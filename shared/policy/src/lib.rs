@@ -15,6 +15,7 @@ mod documentation_tests;
 mod door;
 pub mod estimate;
 mod expr;
+pub mod feedback;
 mod file;
 pub mod identity;
 pub mod key;

@@ -8,8 +8,19 @@ use std::collections::BTreeMap;
 use toml::{Table, Value};
 
 /// Sections in the order in which they are told; others come behind them.
-const SECTIONS: [&str; 10] =
-    ["name", "derive", "rule", "tier", "requeue", "admission", "order", "preemption", "estimates", "identity"];
+const SECTIONS: [&str; 11] = [
+    "name",
+    "derive",
+    "rule",
+    "tier",
+    "requeue",
+    "admission",
+    "order",
+    "preemption",
+    "feedback",
+    "estimates",
+    "identity",
+];
 
 /// The section that decides nothing.
 const TESTS: &str = "test";

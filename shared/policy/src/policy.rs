@@ -10,7 +10,8 @@ use crate::lint;
 use crate::problem::{PolicyError, Warning};
 use crate::rule::Rule;
 use crate::rules::{
-    AdmissionRules, DeriveRules, EstimateRules, OrderRules, PreemptionRules, QuotaRules, RequeueRules, Takes, Tier,
+    AdmissionRules, DeriveRules, EstimateRules, FeedbackRules, OrderRules, PreemptionRules, QuotaRules, RequeueRules,
+    Takes, Tier,
 };
 
 /// The policy that ships: the acceptance table as rules.
@@ -41,6 +42,7 @@ pub struct Policy {
     order: OrderRules,
     quota: QuotaRules,
     preemption: PreemptionRules,
+    feedback: FeedbackRules,
     estimates: EstimateRules,
     identities: Vec<Identity>,
     tests: Vec<Case>,
@@ -79,6 +81,7 @@ impl Policy {
             order,
             quota,
             preemption,
+            feedback,
             estimates,
             identities,
             tests,
@@ -95,6 +98,7 @@ impl Policy {
             order,
             quota,
             preemption,
+            feedback,
             estimates,
             identities,
             tests,
@@ -178,6 +182,12 @@ impl Policy {
     #[must_use]
     pub fn preemption(&self) -> &PreemptionRules {
         &self.preemption
+    }
+
+    /// How far steps' reports move numbers.
+    #[must_use]
+    pub fn feedback(&self) -> &FeedbackRules {
+        &self.feedback
     }
 
     /// What is believed of run times.

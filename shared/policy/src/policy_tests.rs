@@ -186,6 +186,7 @@ user_share = 0.5
         workloads: vec!["interactive".to_owned(), "notebook".to_owned()],
         tiers: vec!["high".into()],
         share_percent: 20,
+        gpus: None,
         user_percent: Some(50),
     };
     assert_eq!(quota.reserves, [reserve]);

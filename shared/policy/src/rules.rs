@@ -301,6 +301,26 @@ impl Default for EstimateRules {
     }
 }
 
+/// How far a step's report moves the number of what comes after it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FeedbackRules {
+    /// Most points, either way; 0 where reports move nothing.
+    pub most: u32,
+    /// Most points of one report.
+    pub step: u32,
+    /// A report that differs from the last one by less moves nothing.
+    pub least: u32,
+    /// A report within this time after the last one moves nothing, in milliseconds.
+    pub pause_ms: u64,
+}
+
+impl Default for FeedbackRules {
+    /// 200 points, 100 at a time, 10 at least, once a minute.
+    fn default() -> Self {
+        Self { most: 200, step: 100, least: 10, pause_ms: 60_000 }
+    }
+}
+
 /// The numbers of derivation that aren't rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeriveRules {

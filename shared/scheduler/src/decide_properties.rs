@@ -97,7 +97,7 @@ fn any_snapshot() -> impl Strategy_<Value = Snapshot> {
         |(nodes, mut running, mut queued, gate, landing)| {
             running.iter_mut().zip(1_000..).for_each(|(running, number)| running.job = id(number));
             queued.iter_mut().zip(1..).for_each(|(queued, number)| queued.job = id(number));
-            Snapshot { nodes, running, queued, gate, landing, evicted: Vec::new(), teams: Vec::new() }
+            Snapshot { nodes, running, queued, gate, landing, ..Snapshot::default() }
         },
     )
 }

@@ -25,6 +25,9 @@ impl<'s> Eligible<'s> {
         if self.snapshot.gate == Gate::Paused {
             return Some(WaitReason::PoolPaused);
         }
+        if self.snapshot.drained.contains(&job.tier) {
+            return Some(WaitReason::TierPaused);
+        }
         if self.snapshot.nodes.is_empty() {
             return Some(WaitReason::NoNodes);
         }

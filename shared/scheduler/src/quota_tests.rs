@@ -221,6 +221,7 @@ fn interactive() -> QuotaRules {
         workloads: vec!["interactive".to_owned()],
         tiers: Vec::new(),
         share_percent: 20,
+        gpus: None,
         user_percent: Some(50),
     };
     QuotaRules { reserves: vec![reserve], ..QuotaRules::default() }

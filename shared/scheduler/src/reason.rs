@@ -18,6 +18,8 @@ pub enum WaitReason {
     },
     /// The pool is drained or paused.
     PoolPaused,
+    /// Its tier is drained in this pool.
+    TierPaused,
     /// The pool has no nodes.
     NoNodes,
     /// The pool could never hold it. It holds up nobody.
@@ -136,9 +138,10 @@ pub enum WaitReason {
 
 impl WaitReason {
     /// Every code, in the order of the reasons.
-    pub const CODES: [&str; 18] = [
+    pub const CODES: [&str; 19] = [
         "NotYet",
         "PoolPaused",
+        "TierPaused",
         "NoNodes",
         "LargerThanPool",
         "NoSuchNode",
@@ -163,6 +166,7 @@ impl WaitReason {
         match self {
             Self::NotYet { .. } => "NotYet",
             Self::PoolPaused => "PoolPaused",
+            Self::TierPaused => "TierPaused",
             Self::NoNodes => "NoNodes",
             Self::LargerThanPool { .. } => "LargerThanPool",
             Self::NoSuchNode { .. } => "NoSuchNode",
@@ -192,6 +196,7 @@ impl WaitReason {
             self,
             Self::NotYet { .. }
                 | Self::PoolPaused
+                | Self::TierPaused
                 | Self::NoNodes
                 | Self::LargerThanPool { .. }
                 | Self::NoSuchNode { .. }
@@ -207,6 +212,7 @@ impl fmt::Display for WaitReason {
         match self {
             Self::NotYet { until_ms } => write!(f, "it backs off until {}", Time(*until_ms)),
             Self::PoolPaused => f.write_str("the pool is paused; it goes on when somebody resumes it"),
+            Self::TierPaused => f.write_str("its tier is paused in this pool; it goes on when somebody resumes it"),
             Self::NoNodes => f.write_str("the pool has no nodes; use another pool, or give it some"),
             Self::LargerThanPool { gpus, pool_gpus } => {
                 write!(f, "it needs {}, the pool has {pool_gpus}; ask for fewer or use another pool", Gpus(*gpus))
@@ -343,6 +349,7 @@ mod tests {
         vec![
             WaitReason::NotYet { until_ms: 0 },
             WaitReason::PoolPaused,
+            WaitReason::TierPaused,
             WaitReason::NoNodes,
             WaitReason::LargerThanPool { gpus: 64, pool_gpus: 16 },
             WaitReason::NoSuchNode { nodes: 1, gpus: 1, vcpus: 200 },

@@ -17,6 +17,8 @@ pub struct Snapshot {
     pub queued: Vec<Queued>,
     /// Whether the pool takes starts at all.
     pub gate: Gate,
+    /// Tiers that a person has drained, by their place in [`crate::Rules::tiers`]: nothing of them starts.
+    pub drained: Vec<u16>,
     /// Who chooses the nodes of a start.
     pub landing: Landing,
     /// Evictions within the longest window of the rules, in any order.

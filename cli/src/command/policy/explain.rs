@@ -54,14 +54,33 @@ struct Section {
 }
 
 /// Sections of a file that are told in sentences.
-const TOLD: [&str; 10] =
-    ["name", "derive", "rule", "tier", "requeue", "admission", "order", "preemption", "estimates", "identity"];
+const TOLD: [&str; 11] = [
+    "name",
+    "derive",
+    "rule",
+    "tier",
+    "requeue",
+    "admission",
+    "order",
+    "preemption",
+    "feedback",
+    "estimates",
+    "identity",
+];
 
 fn sections(named: &Named) -> Vec<Section> {
     let said = outline::said(&named.text);
     let mut sections = vec![number(named, &said)];
     sections.extend(named.policy.tiers().iter().map(tier));
-    sections.extend([queue(named), preemption(named), door(named), ends(named), run_times(named), senders(named)]);
+    sections.extend([
+        queue(named),
+        preemption(named),
+        door(named),
+        ends(named),
+        reports(named),
+        run_times(named),
+        senders(named),
+    ]);
     // What this command has no words for is told as it is written.
     let rest = said.iter().filter(|(path, _)| !TOLD.contains(&path.split('.').next().unwrap_or_default()));
     let lines: Vec<String> = rest.map(|(path, value)| format!("{path} = {value}")).collect();
@@ -252,6 +271,22 @@ fn ends(Named { policy, .. }: &Named) -> Section {
         format!("dependents of a dead job wait {} for somebody to requeue it", duration(rules.dependency_grace_ms)),
     ];
     Section { title: "after an end".to_owned(), lines }
+}
+
+fn reports(Named { policy, .. }: &Named) -> Section {
+    let rules = policy.feedback();
+    let line = if rules.most == 0 {
+        "move nothing".to_owned()
+    } else {
+        format!(
+            "move what comes after the step by at most {} points at a time and {} in all, once in {}; less than {} moves nothing",
+            rules.step,
+            rules.most,
+            format_duration(rules.pause_ms / 1_000),
+            rules.least
+        )
+    };
+    Section { title: "what running steps report".to_owned(), lines: vec![line] }
 }
 
 fn run_times(Named { policy, .. }: &Named) -> Section {

@@ -1,5 +1,6 @@
 //! `osprey policy`: look after the policy file, and see what another one would change.
 
+mod apply;
 mod check;
 mod diff;
 mod explain;
@@ -22,6 +23,7 @@ pub enum PolicyCommand {
     Explain(explain::ExplainArgs),
     Diff(diff::DiffArgs),
     Plan(Box<plan::PlanArgs>),
+    Apply(apply::ApplyArgs),
 }
 
 /// Does one of them.
@@ -32,6 +34,7 @@ pub fn policy(command: &PolicyCommand, ui: &mut Ui) -> Result<Exit, CliError> {
         PolicyCommand::Explain(args) => explain::explain(args, ui),
         PolicyCommand::Diff(args) => diff::diff(args, ui),
         PolicyCommand::Plan(args) => plan::plan(args, ui),
+        PolicyCommand::Apply(args) => apply::apply(args, ui),
     }
 }
 

@@ -24,6 +24,12 @@ definitions = ["train"]
 may = { cancel = "team" }
 
 [[identity]]
+name = "bulk"
+who = ["AROABULK"]
+teams = ["bulk", "other"]
+jobs_per_minute = 3
+
+[[identity]]
 name = "operator"
 who = ["AROAOPS"]
 may = { cancel = "all", hold = "all", redrive = "all" }
@@ -149,6 +155,51 @@ fn a_job_without_a_team_is_counted_with_its_senders_team() {
         let job = house.submit("AROASEARCH", "train", json!({"environment": "dev"})).await;
         assert_eq!(job.team.as_deref(), Some("search"));
         assert_ne!(job.state, JobState::Refused);
+    });
+}
+
+#[test]
+fn a_flood_of_one_team_is_spread_over_minutes_and_keeps_nobody_else_waiting() {
+    let house = House::new();
+    run(async {
+        let mut minutes = std::collections::BTreeMap::<i64, u32>::new();
+        for _ in 0..8 {
+            let job = house.submit("AROABULK:x", "train", json!({"team": "bulk"})).await;
+            *minutes.entry(job.not_before.max(job.created_at) / 60_000).or_default() += 1;
+        }
+        assert!(minutes.len() >= 3 && minutes.values().all(|jobs| *jobs <= 3), "{minutes:?}");
+        // A session of another name is the same sender's; another team, and another sender, have places of their own.
+        let same = house.submit("AROABULK:y", "train", json!({"team": "bulk"})).await;
+        assert!(same.not_before > same.created_at);
+        for (who, tags) in [("AROABULK:x", json!({"team": "other"})), ("AROASEARCH:x", json!({}))] {
+            let job = house.submit(who, "train", tags).await;
+            assert!(job.not_before <= job.created_at, "{who}");
+        }
+        let kept = record::of_job(&house.ports, same.id).await.unwrap();
+        let warnings = kept.decision.expect("a decision").warnings;
+        assert!(warnings.iter().any(|why| why.starts_with("3 jobs a minute are let in")), "{warnings:?}");
+    });
+}
+
+#[test]
+fn who_goes_first_and_what_a_pool_starts_is_not_for_everybody_to_say() {
+    let house = House::new();
+    run(async {
+        let job = house.submit("AROASEARCH:x", "train", json!({})).await;
+        for action in [
+            json!({"action": "TopJob", "jobId": job.id}),
+            json!({"action": "ReportPriority", "jobId": job.id, "points": 200}),
+            json!({"action": "DrainPool", "pool": "main"}),
+            json!({"action": "ResumePool", "pool": "main"}),
+            json!({"action": "Reserve", "pool": "main", "team": "x", "gpus": 32, "until": "2099-01-01T00:00:00Z"}),
+        ] {
+            assert_eq!(house.act("AROAOTHER:x", action.clone()).await, Err(ReasonCode::NotAllowed), "{action}");
+        }
+        // One's own job's report counts, and one's own job goes no further forward for that.
+        let report = json!({"action": "ReportPriority", "jobId": job.id, "points": 50});
+        assert_eq!(house.act("AROASEARCH:x", report).await, Ok("+50 points for what comes after it".to_owned()));
+        let top = json!({"action": "TopJob", "jobId": job.id});
+        assert_eq!(house.act("AROASEARCH:x", top).await, Err(ReasonCode::NotAllowed));
     });
 }
 

@@ -242,6 +242,12 @@ fn actions_go_in_and_out() {
         r#"{"action":"ReportCheckpoint","jobId":"ID","uri":"s3://b/step-500","progress":40}"#,
         r#"{"action":"ReportCheckpoint","jobId":"ID","uri":"s3://b/step-500"}"#,
         r#"{"action":"SetMode","pool":"main","mode":"held","preemption":false}"#,
+        r#"{"action":"TopJob","jobId":"6ba7b810-9dad-41d1-80b4-00c04fd430c8"}"#,
+        r#"{"action":"ReportPriority","jobId":"6ba7b810-9dad-41d1-80b4-00c04fd430c8","points":-50,"reason":"r"}"#,
+        r#"{"action":"DrainPool","pool":"main","tier":"spare","reason":"r"}"#,
+        r#"{"action":"ResumePool","pool":"main"}"#,
+        r#"{"action":"Reserve","pool":"main","team":"search","gpus":8,"until":"2030-01-31T18:00:00Z"}"#,
+        r#"{"action":"Reserve","pool":"main","team":"search","gpus":0}"#,
         r#"{"action":"SetMode","pool":"main","preemption":true}"#,
         r#"{"action":"RedriveDeadLetter","deadLetterId":"dl-7"}"#,
         r#"{"action":"DiscardDeadLetter","deadLetterId":"dl-7","reason":"known"}"#,
@@ -263,7 +269,7 @@ fn actions_that_say_something_wrong_are_refused() {
         ),
         (
             r#"{"action":"Explode"}"#,
-            "there is no action `Explode`; known are `CancelJob`, `RequeueJob`, `HoldJob`, `ReleaseJob`, `PreemptJob`, `ReportCheckpoint`, `ApplyPolicy`, `SetMode`, `RedriveDeadLetter` or `DiscardDeadLetter` (UnknownAction)",
+            "there is no action `Explode`; known are `CancelJob`, `RequeueJob`, `HoldJob`, `ReleaseJob`, `PreemptJob`, `ReportCheckpoint`, `TopJob`, `ReportPriority`, `DrainPool`, `ResumePool`, `Reserve`, `ApplyPolicy`, `SetMode`, `RedriveDeadLetter` or `DiscardDeadLetter` (UnknownAction)",
         ),
         (r#"{"action":"CancelJob","reason":"x"}"#, "`jobId` is missing (MissingMember)"),
         (
@@ -277,6 +283,26 @@ fn actions_that_say_something_wrong_are_refused() {
         (
             r#"{"action":"ReportCheckpoint","jobId":"6ba7b810-9dad-41d1-80b4-00c04fd430c8","uri":"s3://b","progress":101}"#,
             "`progress` is 101 where 0 to 100 percent are allowed (WrongType)",
+        ),
+        (
+            r#"{"action":"ReportPriority","jobId":"6ba7b810-9dad-41d1-80b4-00c04fd430c8","points":10000}"#,
+            "`points` is 10000 where -9999 to 9999 are allowed (WrongType)",
+        ),
+        (
+            r#"{"action":"Reserve","pool":"main","team":"search","gpus":-1}"#,
+            "`gpus` is -1 where 0 to 1000000 are allowed; 0 ends what was kept (WrongType)",
+        ),
+        (
+            r#"{"action":"Reserve","pool":"main","team":"search","gpus":8}"#,
+            "`Reserve` needs `until`, the time at which it ends, such as \"2030-01-31T18:00:00Z\" (MissingMember)",
+        ),
+        (
+            r#"{"action":"Reserve","pool":"main","team":"search","gpus":8,"until":"tomorrow"}"#,
+            "`until` is `tomorrow` where a time such as \"2030-01-31T18:00:00Z\" is wanted (InvalidText)",
+        ),
+        (
+            r#"{"action":"Reserve","pool":"main","team":" ","gpus":0}"#,
+            "`team` must be the name of a team, of at most 256 bytes (InvalidText)",
         ),
         (
             r#"{"action":"HoldJob","jobId":"job-1"}"#,

@@ -11,7 +11,7 @@ use crate::identity::{Beyond, DEFAULT_NAME, Identity, Pattern, Scope, Verb};
 use crate::problem::{PolicyErrorCode, did_you_mean};
 use crate::rules::Tier;
 
-pub(super) const KEYS: [&str; 12] = [
+pub(super) const KEYS: [&str; 13] = [
     "name",
     "who",
     "from",
@@ -23,6 +23,7 @@ pub(super) const KEYS: [&str; 12] = [
     "job_roles",
     "pools",
     "beyond",
+    "jobs_per_minute",
     "may",
 ];
 
@@ -59,6 +60,7 @@ fn identity<'t>(reader: &mut Reader<'t>, table: &Table<'t>, tiers: &[Tier]) -> I
     identity.job_roles = patterns(reader, table, "job_roles");
     identity.pools = patterns(reader, table, "pools");
     identity.beyond = beyond(reader, table);
+    identity.jobs_per_minute = table.item("jobs_per_minute").and_then(|item| reader.positive(&item));
     identity.may = may(reader, table);
     identity
 }

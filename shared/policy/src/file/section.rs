@@ -1,4 +1,4 @@
-//! The single tables: `[derive]`, `[requeue]`, `[admission]`, `[order]`, `[estimates]`.
+//! The single tables: `[derive]`, `[requeue]`, `[admission]`, `[order]`, `[feedback]`, `[estimates]`.
 
 use osprey_model::id::PoolName;
 use osprey_model::message::words::quote;
@@ -6,7 +6,9 @@ use osprey_model::message::words::quote;
 use crate::document::{Item, Reader, Table};
 use crate::key::MetadataKey;
 use crate::problem::{PolicyErrorCode, did_you_mean};
-use crate::rules::{AdmissionRules, DeriveRules, EstimateRules, Headroom, OrderRules, PRIORITY_MAX, RequeueRules};
+use crate::rules::{
+    AdmissionRules, DeriveRules, EstimateRules, FeedbackRules, Headroom, OrderRules, PRIORITY_MAX, RequeueRules,
+};
 
 pub(super) const DERIVE_KEYS: [&str; 4] = ["base", "floor", "ceiling", "fallback"];
 pub(super) const REQUEUE_KEYS: [&str; 9] = [
@@ -23,6 +25,7 @@ pub(super) const REQUEUE_KEYS: [&str; 9] = [
 pub(super) const ADMISSION_KEYS: [&str; 3] = ["require", "array_width_max", "duration_max"];
 pub(super) const ORDER_KEYS: [&str; 6] =
     ["dive_above", "headroom", "pool_headroom", "unbounded_wait", "starving_after", "weight_base"];
+pub(super) const FEEDBACK_KEYS: [&str; 4] = ["most", "step", "least", "pause"];
 pub(super) const ESTIMATES_KEYS: [&str; 4] = ["classes", "quantile", "runs_min", "unknown"];
 
 /// Sets a field when its key is there and its value is good; else the default stays.
@@ -157,6 +160,21 @@ fn headroom<'t>(reader: &mut Reader<'t>, item: &Item<'t>) -> Option<Headroom> {
         reader.error(item, PolicyErrorCode::InvalidValue, message, help);
     }
     headroom
+}
+
+pub(super) fn feedback<'t>(reader: &mut Reader<'t>, root: &Table<'t>) -> FeedbackRules {
+    let mut rules = FeedbackRules::default();
+    let Some(table) = reader.section(root, "feedback", &FEEDBACK_KEYS) else { return rules };
+    set(reader, &table, "most", priority, &mut rules.most);
+    set(reader, &table, "step", priority, &mut rules.step);
+    set(reader, &table, "least", priority, &mut rules.least);
+    set(reader, &table, "pause", Reader::duration_ms, &mut rules.pause_ms);
+    if rules.most > 0 && rules.step < rules.least.max(1) {
+        let message = format!("a step of {} is less than the least change, {}", rules.step, rules.least.max(1));
+        let help = Some("no report would move anything; give `step` more, or `most = 0` to take none".to_owned());
+        reader.error_at(table.span.start, &table.path, PolicyErrorCode::OutOfRange, message, help);
+    }
+    rules
 }
 
 pub(super) fn estimates<'t>(reader: &mut Reader<'t>, root: &Table<'t>) -> EstimateRules {

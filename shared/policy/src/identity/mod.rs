@@ -50,6 +50,8 @@ pub struct Identity {
     pub pools: Option<Vec<Pattern>>,
     /// What becomes of a claim that goes too far.
     pub beyond: Beyond,
+    /// How many jobs a minute may start of one team, or of one sender; the others are put off. `None` where nobody counts.
+    pub jobs_per_minute: Option<u32>,
     /// What it may do, on whose jobs. [`Verb::unsaid`] holds where nothing is said.
     pub may: BTreeMap<Verb, Scope>,
     /// Where it begins in the file.
@@ -82,6 +84,7 @@ impl Identity {
             job_roles: None,
             pools: None,
             beyond: Beyond::default(),
+            jobs_per_minute: None,
             may: BTreeMap::new(),
             place: Place::default(),
         }

@@ -26,6 +26,14 @@ pub enum Verb {
     Redrive,
     /// Close a dead letter.
     Discard,
+    /// Move a waiting job to the front of its tier.
+    Top,
+    /// Say that what comes after a job matters more or less.
+    ReportPriority,
+    /// Let a pool start nothing more, and resume it.
+    Drain,
+    /// Keep GPUs of a pool for a team.
+    Reserve,
     /// Put a policy into force.
     ApplyPolicy,
     /// Set a pool's mode.
@@ -34,13 +42,17 @@ pub enum Verb {
 
 impl Verb {
     /// Every verb.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 14] = [
         Self::Cancel,
         Self::Requeue,
         Self::Hold,
         Self::Release,
         Self::Preempt,
         Self::ReportCheckpoint,
+        Self::Top,
+        Self::ReportPriority,
+        Self::Drain,
+        Self::Reserve,
         Self::Redrive,
         Self::Discard,
         Self::ApplyPolicy,
@@ -57,6 +69,10 @@ impl Verb {
             Self::Release => "release",
             Self::Preempt => "preempt",
             Self::ReportCheckpoint => "report_checkpoint",
+            Self::Top => "top",
+            Self::ReportPriority => "report_priority",
+            Self::Drain => "drain",
+            Self::Reserve => "reserve",
             Self::Redrive => "redrive",
             Self::Discard => "discard",
             Self::ApplyPolicy => "apply_policy",
@@ -67,13 +83,14 @@ impl Verb {
     /// Whether it is about a job or a dead letter of somebody's.
     #[must_use]
     pub const fn has_owner(self) -> bool {
-        !matches!(self, Self::ApplyPolicy | Self::SetMode)
+        !matches!(self, Self::ApplyPolicy | Self::SetMode | Self::Drain | Self::Reserve)
     }
 
     /// Whose jobs it reaches where an identity doesn't say: one's own, and nothing that concerns everybody.
     #[must_use]
     pub const fn unsaid(self) -> Scope {
-        if self.has_owner() { Scope::Own } else { Scope::Nobody }
+        // Whose job goes first is a matter between senders, so nobody says it of his own without being told that he may.
+        if self.has_owner() && !matches!(self, Self::Top) { Scope::Own } else { Scope::Nobody }
     }
 
     /// The verb of an action.
@@ -86,6 +103,10 @@ impl Verb {
             Action::ReleaseJob { .. } => Self::Release,
             Action::PreemptJob { .. } => Self::Preempt,
             Action::ReportCheckpoint { .. } => Self::ReportCheckpoint,
+            Action::TopJob { .. } => Self::Top,
+            Action::ReportPriority { .. } => Self::ReportPriority,
+            Action::DrainPool { .. } | Action::ResumePool { .. } => Self::Drain,
+            Action::Reserve { .. } => Self::Reserve,
             Action::RedriveDeadLetter { .. } => Self::Redrive,
             Action::DiscardDeadLetter { .. } => Self::Discard,
             Action::ApplyPolicy { .. } => Self::ApplyPolicy,

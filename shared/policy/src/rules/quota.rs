@@ -95,6 +95,8 @@ pub struct Reserve {
     pub tiers: Vec<TierName>,
     /// The share of the pool, in percent; GPUs are rounded down.
     pub share_percent: u32,
+    /// So many GPUs in place of a share; for what a person has kept, which no policy says.
+    pub gpus: Option<u32>,
     /// The share of the reserve that one user may hold, in percent; GPUs are rounded up. `None` for no limit.
     pub user_percent: Option<u32>,
 }
@@ -111,6 +113,9 @@ impl Reserve {
     /// GPUs of a pool that are kept.
     #[must_use]
     pub fn gpus(&self, pool_gpus: u32) -> u32 {
+        if let Some(gpus) = self.gpus {
+            return gpus.min(pool_gpus);
+        }
         let part = u64::from(pool_gpus) * u64::from(self.share_percent) / 100;
         u32::try_from(part).unwrap_or(pool_gpus).min(pool_gpus)
     }
@@ -202,6 +207,7 @@ mod tests {
             workloads: vec!["interactive".to_owned()],
             tiers: Vec::new(),
             share_percent: 20,
+            gpus: None,
             user_percent: Some(50),
         }
     }
@@ -216,6 +222,7 @@ mod tests {
         );
         assert_eq!(Reserve { user_percent: None, ..interactive() }.user_gpus(64), None);
         assert_eq!(Reserve { share_percent: 100, ..interactive() }.gpus(u32::MAX), u32::MAX);
+        assert_eq!([4, 64].map(|pool| Reserve { gpus: Some(8), ..interactive() }.gpus(pool)), [4, 8]);
     }
 
     #[test]
