@@ -17,6 +17,7 @@ mod evictions;
 pub mod faults;
 mod journal;
 mod observer;
+mod orders;
 mod people;
 mod pools;
 mod ports;

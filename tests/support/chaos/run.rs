@@ -17,6 +17,7 @@ use super::breakage::{self, Breakage};
 use super::check::order;
 use super::faults::Faults;
 use super::observer::is_final;
+use super::orders;
 use super::people;
 use super::ports::{Ports, Shared, enter};
 use super::queues::{Batch, Handle, Poll, Stored};
@@ -146,6 +147,7 @@ impl Run {
             world.later(during(&mut random), Happening::Person);
         }
         modes_changed(&mut world, seed);
+        orders::plan(&mut world, seed);
         if world.faults.tier_taken {
             tier_taken(&mut world, seed);
         }
@@ -417,6 +419,7 @@ impl World {
                 self.follow(effects);
             }
             Happening::Person => people::act(self),
+            Happening::Order(number) => orders::give(self, number),
             Happening::Meddle(moment) => people::meddle(self, &moment),
             Happening::Resume(_)
             | Happening::Poll(_)

@@ -32,7 +32,7 @@ beyond = "lower"
 [[identity]]
 name = "operator"
 who = ["AROAOPERATOR"]
-may = { cancel = "all", requeue = "all", hold = "all", release = "all", preempt = "all", report_checkpoint = "all", redrive = "all", discard = "all" }
+may = { cancel = "all", requeue = "all", hold = "all", release = "all", preempt = "all", report_checkpoint = "all", top = "all", report_priority = "all", drain = "all", reserve = "all", redrive = "all", discard = "all" }
 
 [[identity]]
 name = "default"
@@ -119,7 +119,14 @@ fn order(id: &str, random: &mut Random) -> String {
     let verbs = ["CancelJob", "RequeueJob", "HoldJob", "ReleaseJob", "RedriveDeadLetter", "SetMode", "ApplyPolicy"];
     match random.pick(&verbs).copied().unwrap_or("CancelJob") {
         "SetMode" => r#"{"action":"SetMode","pool":"steady","mode":"pass-through"}"#.to_owned(),
-        "ApplyPolicy" => r#"{"action":"ApplyPolicy","policy":"name = \"mine\""}"#.to_owned(),
+        // By the id, so that what the other runs of a seed draw stays as it is.
+        "ApplyPolicy" => match id.bytes().map(u32::from).sum::<u32>() % 4 {
+            0 => r#"{"action":"ApplyPolicy","policy":"name = \"mine\""}"#.to_owned(),
+            1 => r#"{"action":"DrainPool","pool":"steady"}"#.to_owned(),
+            2 => format!(r#"{{"action":"TopJob","jobId":"{id}"}}"#),
+            _ => r#"{"action":"Reserve","pool":"steady","team":"nobody","gpus":8,"until":"2099-01-01T00:00:00Z"}"#
+                .to_owned(),
+        },
         "RedriveDeadLetter" => format!(r#"{{"action":"RedriveDeadLetter","deadLetterId":"{id}"}}"#),
         verb => format!(r#"{{"action":"{verb}","jobId":"{id}"}}"#),
     }

@@ -60,6 +60,8 @@ pub enum Happening {
     Person,
     /// A person does something to what has just changed.
     Meddle(Moment),
+    /// A person orders something of a pool, or of who goes first, by a number that says what.
+    Order(u64),
     /// Faults stop.
     Calm,
 }
