@@ -1,8 +1,8 @@
 //! The command line `osprey`: reads arguments, calls the same decision functions as the Lambdas, shows what they say.
 //!
 //! It decides nothing itself. Start with [`command`], one module a verb; `local` runs the whole pipeline on this
-//! machine; `render` makes tables and JSON. Everything that is printed goes through [`ui::Ui`], every failure is a
-//! [`error::CliError`].
+//! machine; `render` makes tables and JSON; `watch` is the live view, which draws on the terminal itself. Everything else
+//! that is printed goes through [`ui::Ui`], every failure is a [`error::CliError`].
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -14,6 +14,7 @@ pub mod error;
 pub mod ui;
 
 mod definitions;
+mod filter;
 mod input;
 mod joined;
 mod local;
@@ -22,8 +23,10 @@ mod offline;
 mod plain;
 mod policy_file;
 mod render;
+mod schema;
 mod snapshot_file;
 mod threads;
+mod watch;
 
 use command::Cli;
 use error::{CliError, ErrorCode};

@@ -25,6 +25,7 @@ pub struct Ui {
     out_is_terminal: bool,
     err_is_terminal: bool,
     paint: Paint,
+    colours_wanted: bool,
     muted: bool,
 }
 
@@ -76,6 +77,7 @@ impl Ui {
             out_is_terminal: out_is_terminal && !is_dumb,
             err_is_terminal: io::stderr().is_terminal() && !is_dumb,
             paint: Paint { is_on },
+            colours_wanted: !refused && !is_dumb,
             muted: false,
         }
     }
@@ -90,6 +92,12 @@ impl Ui {
     #[must_use]
     pub fn is_live(&self) -> bool {
         self.out_is_terminal && !self.is_json() && !self.muted
+    }
+
+    /// Whether a view that draws on the terminal may use colours: never with `NO_COLOR`.
+    #[must_use]
+    pub fn wants_colours(&self) -> bool {
+        self.colours_wanted
     }
 
     /// Columns of the terminal that answers go to; `None` where they go elsewhere.

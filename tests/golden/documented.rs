@@ -12,7 +12,13 @@ use crate::{Checked, Program};
 
 /// Members that no sample of this test has: they take a fault that can't be brought about at will, or a message that jobs
 /// send.
-const UNSAMPLED: [&str; 9] = [
+const UNSAMPLED: [&str; 13] = [
+    // A quota of a day that is used up.
+    "[].over.limit",
+    "[].over.passes_at",
+    "[].over.sentence",
+    // Held only while a job runs.
+    "[].gpus.NAME",
     "checkpoint.at",
     "checkpoint.attempt",
     "checkpoint.percent",
@@ -138,13 +144,16 @@ fn faults(members: &Members, samples: &[Value]) -> BTreeSet<String> {
 }
 
 /// The JSON that a command writes to standard output, a value a line.
-fn out(words: &[&str]) -> Result<Vec<Value>, Box<dyn std::error::Error>> {
+pub(crate) fn out(words: &[&str]) -> Result<Vec<Value>, Box<dyn std::error::Error>> {
     let output = Program::command(words.iter().chain(&["--output", "json"])).output()?;
     let text = String::from_utf8(output.stdout)?;
     Ok(text.lines().map(serde_json::from_str).collect::<Result<_, _>>()?)
 }
 
-type Samples = BTreeMap<&'static str, Vec<Value>>;
+/// Sections of what is on record about one job.
+const SECTIONS_OF_A_JOB: [&str; 3] = ["osprey describe", "osprey history", "osprey lineage"];
+
+pub(crate) type Samples = BTreeMap<&'static str, Vec<Value>>;
 
 /// Samples of what needs no pipeline.
 fn of_files(folder: &Folder, samples: &mut Samples) -> Checked {
@@ -168,6 +177,7 @@ fn of_files(folder: &Folder, samples: &mut Samples) -> Checked {
     }
     samples.insert("osprey bench cycle", out(&["bench", "cycle", "--pending", "20", "--gpus", "8", "--runs", "2"])?);
     samples.insert("osprey bench pipeline", out(&["bench", "pipeline", "--queued", "20", "--runs", "2"])?);
+    samples.insert("osprey bench watch", out(&["bench", "watch", "--jobs", "20", "--runs", "2"])?);
     let failed = Program::command(["jobs", "--output", "json"]).output()?;
     samples.insert("Errors", vec![serde_json::from_slice(&failed.stderr)?]);
     Ok(())
@@ -206,6 +216,8 @@ fn of_ended_runs(folder: &Folder, samples: &mut Samples) -> Checked {
     samples.insert("osprey dead-letters list", at(&["dead-letters", "list", "--all"])?);
     for job in ["sweep", "later", "answers"] {
         samples.entry("osprey describe").or_default().extend(at(&["describe", job])?);
+        samples.entry("osprey history").or_default().extend(at(&["history", job])?);
+        samples.entry("osprey lineage").or_default().extend(at(&["lineage", job])?);
     }
     Ok(())
 }
@@ -223,6 +235,7 @@ fn of_a_run(folder: &Folder, samples: &mut Samples) -> Checked {
     at(&[&next[..], &[overrides, "--tags", "expected-duration=1m"]].concat())?;
     wait_for(|| at(&["priority"]).is_ok_and(|waiting| !waiting.is_empty()))?;
     samples.entry("osprey priority").or_default().extend(at(&["priority"])?);
+    samples.entry("osprey queue").or_default().extend(at(&["queue"])?);
     samples.entry("osprey describe").or_default().extend(at(&["describe", "slow"])?);
     for job in ["slow", "next"] {
         samples.entry("osprey why").or_default().extend(at(&["why", job])?);
@@ -245,8 +258,20 @@ fn of_odd_jobs(folder: &Folder, samples: &mut Samples) -> Checked {
     samples.entry("osprey priority").or_default().extend(out(&["priority", &file])?);
     samples.insert("osprey priority --estimates", out(&["priority", "--estimates", "--local", &state])?);
     for job in ["broken", "after", "seven", "two-teams"] {
-        samples.entry("osprey describe").or_default().extend(out(&["describe", job, "--local", &state])?);
+        for of in ["describe", "history", "lineage"] {
+            let section = SECTIONS_OF_A_JOB.into_iter().find(|section| section.ends_with(of)).unwrap_or_default();
+            samples.entry(section).or_default().extend(out(&[of, job, "--local", &state])?);
+        }
     }
+    Ok(())
+}
+
+/// What teams use by a policy with quotas.
+fn of_quotas(folder: &Folder, samples: &mut Samples) -> Checked {
+    let state = folder.0.join("quotas").display().to_string();
+    let run = ["local", "run", "tests/golden/local/quotas.jsonl", "--policy", "tests/golden/quotas.toml"];
+    out(&[&run[..], &["--nodes", "2", "--speed", "20", "--state", &state]].concat())?;
+    samples.insert("osprey usage", out(&["usage", "--local", &state])?);
     Ok(())
 }
 
@@ -270,6 +295,7 @@ fn the_document_has_exactly_the_members_that_come_out() -> Checked {
     of_ended_runs(&folder, &mut samples)?;
     of_odd_jobs(&folder, &mut samples)?;
     of_a_run(&folder, &mut samples)?;
+    of_quotas(&folder, &mut samples)?;
     of_serving(&folder, &mut samples)?;
     let mut sections = sections(&fs::read_to_string(osprey_tests::root().join("docs/json.md"))?);
     // The record of a job begins with what a list says of it.
@@ -282,6 +308,8 @@ fn the_document_has_exactly_the_members_that_come_out() -> Checked {
     for record in ["osprey describe", "osprey export"] {
         sections.entry(record.to_owned()).or_default().extend(listed.clone());
     }
+    let kin = listed.into_iter().map(|(path, kind)| (format!("jobs[].{path}"), kind));
+    sections.entry("osprey lineage".to_owned()).or_default().extend(kin);
     let names: BTreeSet<&str> = sections.keys().map(String::as_str).collect();
     assert_eq!(names, samples.keys().copied().collect(), "every section has samples");
     let mut found = Vec::new();
@@ -289,6 +317,7 @@ fn the_document_has_exactly_the_members_that_come_out() -> Checked {
         let faults = faults(members, samples.get(section.as_str()).map_or(&[][..], Vec::as_slice));
         found.extend(faults.into_iter().map(|fault| format!("{section}: {fault}")));
     }
+    found.extend(crate::schema::faults_of_samples(&samples)?);
     assert!(found.is_empty(), "{}", found.join("\n"));
     Ok(())
 }

@@ -6,10 +6,13 @@
 //! into the files; the difference is then read like any other change.
 
 mod acceptance;
+mod completions;
 mod documented;
 mod live;
 mod local;
 mod nodes;
+mod reference;
+mod schema;
 mod session;
 
 use std::ffi::OsStr;

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 use osprey_model::message::Action;
 use osprey_model::reason::{ReasonCode, Refusal};
-use osprey_pipeline::dead::{DeadLetter, DeadStatus};
+use osprey_pipeline::dead::{DeadKind, DeadLetter, DeadStatus};
 
 use super::{Exit, Place, action};
 use crate::error::CliError;
+use crate::filter::{NamePattern, Since, since};
 use crate::joined::Joined;
 use crate::render::action as render_action;
 use crate::render::dead_letter as render;
@@ -23,19 +24,81 @@ pub enum DeadLettersCommand {
     Discard(DiscardArgs),
 }
 
-/// List dead letters, newest first.
+/// List dead letters, newest first: those that wait for a person, unless `--all` or `--status` says otherwise.
+///
+/// TOLD says whether a notice of it was sent, REDRIVES how often it was sent through again.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   osprey dead-letters list --local
   osprey dead-letters list --all --local --output json
+  osprey dead-letters list --kind job --name 'train-*' --since 1d --local
+  osprey dead-letters list --code NotRetryable --local
   osprey dead-letters list --stack osprey")]
 pub struct ListArgs {
     /// Also those that were sent through again or closed
-    #[arg(long)]
+    #[arg(long, conflicts_with = "status")]
     all: bool,
+    /// Only those in this status; may be given several times
+    #[arg(long, value_name = "STATUS", value_enum)]
+    status: Vec<Status>,
+    /// Only jobs, or only messages that are no job
+    #[arg(long, value_name = "KIND", value_enum)]
+    kind: Option<Kind>,
+    /// Only those with this code; may be given several times
+    #[arg(long, value_name = "CODE")]
+    code: Vec<String>,
+    /// Only jobs whose name begins so, or is so with `*` for any text and `?` for one character
+    #[arg(long, value_name = "PATTERN")]
+    name: Option<String>,
+    /// Only those that died since: how long ago, such as `2h`, or a time such as `2026-11-30T08:00:00Z`
+    #[arg(long, value_name = "WHEN", value_parser = since)]
+    since: Option<Since>,
+    /// At most so many, the newest
+    #[arg(long, value_name = "NUMBER", default_value_t = 1000)]
+    limit: usize,
     #[command(flatten)]
     place: Place,
+}
+
+/// What a person did about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Status {
+    /// Nothing yet.
+    Open,
+    /// It was sent through again.
+    Redriven,
+    /// It was closed.
+    Discarded,
+}
+
+/// What it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Kind {
+    /// A job that can't go on.
+    Job,
+    /// A message that is no job.
+    Message,
+}
+
+impl ListArgs {
+    fn is_wanted(&self, letter: &DeadLetter, name: Option<&NamePattern>) -> bool {
+        let status = match letter.status {
+            DeadStatus::Open => Status::Open,
+            DeadStatus::Redriven => Status::Redriven,
+            DeadStatus::Discarded => Status::Discarded,
+        };
+        let (kind, own) = match &letter.kind {
+            DeadKind::Job { name } => (Kind::Job, Some(name)),
+            DeadKind::Message { .. } => (Kind::Message, None),
+        };
+        let code = letter.code.to_string();
+        let is_asked = if self.status.is_empty() { status == Status::Open } else { self.status.contains(&status) };
+        (self.all || is_asked)
+            && self.kind.is_none_or(|wanted| wanted == kind)
+            && (self.code.is_empty() || self.code.iter().any(|wanted| wanted.eq_ignore_ascii_case(&code)))
+            && name.is_none_or(|name| own.is_some_and(|own| name.is_match(own)))
+    }
 }
 
 /// Show a dead letter and its message.
@@ -102,15 +165,25 @@ pub fn dead_letters(command: &DeadLettersCommand, ui: &mut Ui) -> Result<Exit, C
 
 fn list(args: &ListArgs, ui: &mut Ui) -> Result<Exit, CliError> {
     let joined = Joined::of(&args.place)?;
-    let is_wanted = |letter: &DeadLetter| args.all || letter.status == DeadStatus::Open;
-    let letters: Vec<DeadLetter> = joined.dead_letters()?.into_iter().filter(is_wanted).collect();
+    let name = args.name.as_deref().map(NamePattern::new);
+    let all = joined.dead_letters_since(args.since.map(|since| since.at(joined.now_ms())))?;
+    let is_none = all.is_empty();
+    let mut letters: Vec<DeadLetter> = all.into_iter().filter(|letter| args.is_wanted(letter, name.as_ref())).collect();
+    let more = letters.len().saturating_sub(args.limit);
+    letters.truncate(args.limit);
     let asked = asked(&joined)?;
     if ui.is_json() {
         ui.json(&letters.iter().map(|letter| render::document(letter, None, &asked)).collect::<Vec<_>>())?;
-    } else if letters.is_empty() {
+    } else if !letters.is_empty() {
+        ui.text(&render::list(&letters, joined.now_ms(), &asked))?;
+    } else if is_none {
         ui.note("there is no dead letter here");
     } else {
-        ui.text(&render::list(&letters, joined.now_ms(), &asked))?;
+        ui.note("no dead letter here is like that; `--all` shows also those that were looked after");
+    }
+    if more > 0 {
+        let all = letters.len() + more;
+        ui.note(&format!("{more} more, older than these {}; `--limit {all}` shows all", letters.len()));
     }
     Ok(Exit::Ok)
 }

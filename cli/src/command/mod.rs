@@ -2,10 +2,13 @@
 
 mod action;
 mod bench;
+mod completions;
 mod dead_letters;
 mod describe;
 mod export;
+mod history;
 mod jobs;
+mod lineage;
 mod local_run;
 mod local_serve;
 mod logs;
@@ -13,10 +16,13 @@ mod order;
 mod place;
 mod policy;
 mod priority;
+mod queue;
+mod schema;
 mod simulate;
 mod submit_job;
 mod usage;
 mod wait;
+mod watch;
 mod why;
 
 use std::path::PathBuf;
@@ -66,8 +72,12 @@ enum Command {
     Priority(priority::PriorityArgs),
     #[command(subcommand)]
     Local(LocalCommand),
+    Queue(queue::QueueArgs),
+    Watch(watch::WatchArgs),
     Jobs(jobs::JobsArgs),
     Describe(describe::DescribeArgs),
+    History(history::HistoryArgs),
+    Lineage(lineage::LineageArgs),
     Why(why::WhyArgs),
     Usage(usage::UsageArgs),
     Export(export::ExportArgs),
@@ -92,6 +102,8 @@ enum Command {
     Place(place::PlaceArgs),
     #[command(subcommand)]
     Bench(bench::BenchCommand),
+    Schema(schema::SchemaArgs),
+    Completions(completions::CompletionsArgs),
 }
 
 /// The pipeline on this machine.
@@ -198,8 +210,12 @@ pub fn run(cli: Cli, ui: &mut Ui) -> Result<Exit, CliError> {
         Command::Local(LocalCommand::Serve(args)) => local_serve::local_serve(&args, ui),
         Command::Wait(args) => wait::wait(&args, ui),
         Command::Logs(args) => logs::logs(&args, ui),
+        Command::Queue(args) => queue::queue(&args, ui),
+        Command::Watch(args) => watch::watch(&args, ui),
         Command::Jobs(args) => jobs::jobs(&args, ui),
         Command::Describe(args) => describe::describe(&args, ui),
+        Command::History(args) => history::history(&args, ui),
+        Command::Lineage(args) => lineage::lineage(&args, ui),
         Command::Why(args) => why::why(&args, ui),
         Command::Usage(args) => usage::usage(&args, ui),
         Command::Export(args) => export::export(&args, ui),
@@ -219,6 +235,8 @@ pub fn run(cli: Cli, ui: &mut Ui) -> Result<Exit, CliError> {
         Command::Simulate(args) => simulate::simulate(&args, ui),
         Command::Place(args) => place::place(&args, ui),
         Command::Bench(command) => bench::bench(&command, ui),
+        Command::Schema(args) => schema::schema(&args, ui),
+        Command::Completions(args) => completions::completions(&args, ui),
     }
 }
 

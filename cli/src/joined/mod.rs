@@ -2,6 +2,8 @@
 
 mod find;
 mod home;
+pub mod lineage;
+pub mod overview;
 mod queue;
 mod stack;
 mod story;
@@ -138,6 +140,14 @@ impl Joined {
         self.home.now().as_millisecond()
     }
 
+    /// Whether it is known what the pools are: by a stack they are, by its table alone they aren't.
+    pub fn knows_pools(&self) -> bool {
+        match &self.home {
+            Home::Local(_) => true,
+            Home::Aws(stack) => stack.knows_pools(),
+        }
+    }
+
     /// How often it may be looked at.
     pub fn look_every(&self) -> Duration {
         if self.local().is_some() { LOOK_EVERY } else { ASK_EVERY }
@@ -170,32 +180,37 @@ impl Joined {
     /// # Errors
     /// When the store fails.
     pub fn jobs(&self) -> Result<Vec<Job>, CliError> {
-        Ok(self.listed(LIST_MAX, |_| true)?.jobs)
+        Ok(self.listed(None, LIST_MAX, |_| true)?.jobs)
+    }
+
+    /// Most jobs that are read to put them into an order; on AWS each is a request.
+    pub fn sorted_max(&self) -> usize {
+        if self.local().is_some() { LIST_MAX } else { SEARCHED_MAX }
     }
 
     /// The newest jobs among which a name is looked for.
     fn searched(&self) -> Result<Vec<Job>, CliError> {
         match &self.home {
             Home::Local(_) => self.jobs(),
-            Home::Aws(stack) => Ok(stack.jobs(SEARCHED_MAX, SEARCHED_MAX, |_| true)?.0),
+            Home::Aws(stack) => Ok(stack.jobs(None, SEARCHED_MAX, SEARCHED_MAX, |_| true)?.0),
         }
     }
 
-    /// The newest jobs that are wanted, up to `limit`.
+    /// The newest jobs that are wanted, up to `limit`; only those recorded at `since` or later, milliseconds since 1970.
     ///
     /// # Errors
     /// When the store fails.
-    pub fn listed(&self, limit: usize, wanted: impl Fn(&Job) -> bool) -> Result<Listed, CliError> {
+    pub fn listed(&self, since: Option<i64>, limit: usize, wanted: impl Fn(&Job) -> bool) -> Result<Listed, CliError> {
         match &self.home {
             Home::Local(local) => {
-                let all = self.run(view::jobs(&local.world, LIST_MAX))?;
+                let all = self.run(view::jobs(&local.world, since, LIST_MAX))?;
                 let mut jobs: Vec<Job> = all.into_iter().filter(wanted).collect();
                 let more = jobs.len().saturating_sub(limit);
                 jobs.truncate(limit);
                 Ok(Listed { jobs, more: Some(Some(more)).filter(|_| more > 0) })
             }
             Home::Aws(stack) => {
-                let (jobs, more) = stack.jobs(limit, LIST_MAX, wanted)?;
+                let (jobs, more) = stack.jobs(since, limit, LIST_MAX, wanted)?;
                 Ok(Listed { jobs, more: Some(None).filter(|_| more) })
             }
         }
@@ -206,9 +221,17 @@ impl Joined {
     /// # Errors
     /// When the store fails.
     pub fn dead_letters(&self) -> Result<Vec<DeadLetter>, CliError> {
+        self.dead_letters_since(None)
+    }
+
+    /// The dead letters that died at `since` or later, milliseconds since 1970; newest first.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn dead_letters_since(&self, since: Option<i64>) -> Result<Vec<DeadLetter>, CliError> {
         match &self.home {
-            Home::Local(local) => Ok(self.run(view::dead_letters(&local.world, LIST_MAX))?),
-            Home::Aws(stack) => stack.dead_letters(LIST_MAX),
+            Home::Local(local) => Ok(self.run(view::dead_letters(&local.world, since, LIST_MAX))?),
+            Home::Aws(stack) => stack.dead_letters(since, LIST_MAX),
         }
     }
 
@@ -218,6 +241,20 @@ impl Joined {
     /// When the store fails.
     pub fn job(&self, id: JobId) -> Result<Option<Job>, CliError> {
         Ok(self.run(repository::load(&self.home, id))?.map(|loaded| loaded.job))
+    }
+
+    /// Jobs by their ids, in that order, without those that aren't on record; on AWS several at a time.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn records(&self, ids: &[JobId]) -> Result<Vec<Job>, CliError> {
+        match &self.home {
+            Home::Local(_) => {
+                let found = ids.iter().map(|id| self.job(*id)).collect::<Result<Vec<_>, _>>()?;
+                Ok(found.into_iter().flatten().collect())
+            }
+            Home::Aws(stack) => stack.records(ids),
+        }
     }
 
     /// A job with its history.

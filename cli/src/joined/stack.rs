@@ -90,6 +90,11 @@ impl Stack {
         &self.name
     }
 
+    /// Whether it is known what the pools are.
+    pub fn knows_pools(&self) -> bool {
+        self.pools.is_some()
+    }
+
     /// That messages can be sent.
     ///
     /// # Errors
@@ -102,18 +107,22 @@ impl Stack {
             .help("add `--queue-url URL`, or take `--stack NAME` in place of `--table`"))
     }
 
-    /// Jobs of the listing, newest first, up to `limit` that are wanted; and whether there may be more.
+    /// Jobs of the listing that were recorded at `since` or later, newest first, up to `limit` that are wanted; and whether
+    /// there may be more.
     ///
     /// # Errors
     /// When the table can't be read.
-    pub fn jobs(&self, limit: usize, max: usize, wanted: impl Fn(&Job) -> bool) -> Result<(Vec<Job>, bool), CliError> {
-        let ids = self.run(view::listed(self.world(), key::JOBS, max))?;
+    pub fn jobs(
+        &self,
+        since: Option<i64>,
+        limit: usize,
+        max: usize,
+        wanted: impl Fn(&Job) -> bool,
+    ) -> Result<(Vec<Job>, bool), CliError> {
+        let ids = self.run(view::listed(self.world(), key::JOBS, since, max))?;
         let mut jobs = Vec::new();
         for (number, stretch) in ids.chunks(STRETCH).enumerate() {
-            let loaded = self.each(stretch, |world, id| async move {
-                Ok(repository::load(&*world, id).await?.map(|loaded| loaded.job))
-            })?;
-            jobs.extend(loaded.into_iter().filter(|job| wanted(job)));
+            jobs.extend(self.records(stretch)?.into_iter().filter(|job| wanted(job)));
             if jobs.len() > limit {
                 jobs.truncate(limit);
                 return Ok((jobs, true));
@@ -126,12 +135,20 @@ impl Stack {
         Ok((jobs, more))
     }
 
-    /// All dead letters, newest first.
+    /// Jobs by their ids, in that order, without those that aren't there.
     ///
     /// # Errors
     /// When the table can't be read.
-    pub fn dead_letters(&self, max: usize) -> Result<Vec<DeadLetter>, CliError> {
-        let ids = self.run(view::listed(self.world(), key::DEAD_LETTERS, max))?;
+    pub fn records(&self, ids: &[JobId]) -> Result<Vec<Job>, CliError> {
+        self.each(ids, |world, id| async move { Ok(repository::load(&*world, id).await?.map(|loaded| loaded.job)) })
+    }
+
+    /// Dead letters that died at `since` or later, newest first.
+    ///
+    /// # Errors
+    /// When the table can't be read.
+    pub fn dead_letters(&self, since: Option<i64>, max: usize) -> Result<Vec<DeadLetter>, CliError> {
+        let ids = self.run(view::listed(self.world(), key::DEAD_LETTERS, since, max))?;
         self.each(&ids, |world, id| async move { Ok(dead::load(&*world, id).await?.map(|(letter, _)| letter)) })
     }
 

@@ -21,7 +21,7 @@ pub type Asked = BTreeMap<String, String>;
 /// Dead letters as a table.
 #[must_use]
 pub fn list(letters: &[DeadLetter], now: i64, asked: &Asked) -> String {
-    let mut columns = Columns::new(&["ID", "WHAT", "STATUS", "CODE", ">AGE", "WHY"]);
+    let mut columns = Columns::new(&["ID", "WHAT", "STATUS", "CODE", ">AGE", "TOLD", ">REDRIVES", "WHY"]);
     for letter in letters {
         columns.row([
             letter.id.to_string(),
@@ -29,6 +29,8 @@ pub fn list(letters: &[DeadLetter], now: i64, asked: &Asked) -> String {
             shown_status(letter, asked),
             letter.code.to_string(),
             short(now - letter.died_at),
+            if letter.told { "yes" } else { "not yet" }.to_owned(),
+            letter.redrives.to_string(),
             osprey_model::job::cut(&letter.message, SENTENCE_CHARACTERS_MAX),
         ]);
     }

@@ -3,9 +3,12 @@
 pub mod action;
 pub mod dead_letter;
 pub mod decision;
+pub mod history;
 pub mod job;
+pub mod lineage;
 pub mod news;
 pub mod policy;
+pub mod pools;
 pub mod queue;
 pub mod run;
 pub mod table;

@@ -119,8 +119,11 @@ fn longest_window_ms(rules: &Rules) -> Option<u64> {
     budgeted.map(|tier| tier.eviction_window_ms).max()
 }
 
-/// What waiting jobs lend.
-async fn lent<P: QueryItems + Sync>(ports: &P, rules: &Rules) -> Result<BTreeMap<JobId, Lent>, Failure> {
+/// What waiting jobs lend to those that they wait for.
+///
+/// # Errors
+/// When the store fails.
+pub async fn lent<P: QueryItems + Sync>(ports: &P, rules: &Rules) -> Result<BTreeMap<JobId, Lent>, Failure> {
     let rows = waits::most_urgent(ports).await?;
     let dependents: Vec<Dependent> = rows.into_iter().map(|row| dependent(row, rules)).collect();
     Ok(lending::lent(&dependents))

@@ -7,6 +7,7 @@
 pub mod account;
 pub mod acted;
 pub mod apply;
+pub mod census;
 pub mod checkpoint;
 pub mod compact;
 pub mod context;

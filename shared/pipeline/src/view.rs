@@ -4,6 +4,7 @@ use osprey_model::decision::Decision;
 use osprey_model::id::JobId;
 use osprey_model::job::{Attempt, Job};
 use osprey_ports::{GetItem, Index, IndexQuery, QueryIndex, QueryItems};
+use serde::Deserialize;
 
 use crate::acted::Acted;
 use crate::checkpoint::{self, Checkpoint};
@@ -24,6 +25,8 @@ pub struct JobView {
     pub record: Option<Record>,
     /// The newest decision.
     pub decision: Option<Decision>,
+    /// Every decision that was made of it, oldest first.
+    pub decisions: Vec<Decision>,
     /// What it depends on.
     pub dependencies: Vec<Dependency>,
     /// Attempts that ended, oldest first.
@@ -36,8 +39,17 @@ pub struct JobView {
     pub actions: Vec<Acted>,
     /// Second Batch jobs that were stopped.
     pub extras: Vec<Extra>,
-    /// Other messages for the same job.
-    pub duplicates: usize,
+    /// Other messages for the same job, in no order.
+    pub duplicates: Vec<Duplicate>,
+}
+
+/// Another message for a job that there was, with the same content.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct Duplicate {
+    /// Who sent it.
+    pub sender: String,
+    /// When, milliseconds since 1970.
+    pub sent_at: i64,
 }
 
 /// Reads a job with its history.
@@ -51,21 +63,22 @@ where
     let Some(loaded) = repository::load(ports, id).await? else { return Ok(None) };
     let partition = key::job_partition(id);
     let record = record::read(ports, partition.clone()).await?;
-    let decisions: Vec<Decision> = rows(ports, &partition, key::DECISION).await?;
+    let mut decisions: Vec<Decision> = record.iter().filter_map(|record| record.decision.clone()).collect();
+    decisions.extend(rows::<P, Decision>(ports, &partition, key::DECISION).await?);
     let mut actions: Vec<Acted> = rows(ports, &partition, key::ACTION).await?;
     actions.sort_by_key(|acted| acted.at);
-    let decision = decisions.into_iter().next_back().or_else(|| record.as_ref().and_then(|r| r.decision.clone()));
     Ok(Some(JobView {
         checkpoint: checkpoint::newest(ports, &loaded.job).await?,
         evictions: rows(ports, &partition, key::EVICTION).await?,
         job: loaded.job,
-        decision,
+        decision: decisions.last().cloned(),
+        decisions,
         record,
         dependencies: dependents::dependencies(ports, id).await?,
         attempts: rows(ports, &partition, key::ATTEMPT).await?,
         actions,
         extras: rows(ports, &partition, key::EXTRA).await?,
-        duplicates: repository::all(ports, partition, key::DUPLICATE).await?.len(),
+        duplicates: rows(ports, &partition, key::DUPLICATE).await?,
     }))
 }
 
@@ -94,48 +107,55 @@ where
     items.iter().map(repository::read).collect()
 }
 
-/// Every job, newest first, up to `limit`; those of the last moments may be missing.
+/// Every job that was recorded at `since` or later (milliseconds since 1970), newest first, up to `limit`; those of the
+/// last moments may be missing.
 ///
 /// # Errors
 /// When the store fails.
-pub async fn jobs<P>(ports: &P, limit: usize) -> Result<Vec<Job>, Failure>
+pub async fn jobs<P>(ports: &P, since: Option<i64>, limit: usize) -> Result<Vec<Job>, Failure>
 where
     P: GetItem + QueryIndex + Sync,
 {
     let mut jobs = Vec::new();
-    for id in listed(ports, key::JOBS, limit).await? {
+    for id in listed(ports, key::JOBS, since, limit).await? {
         jobs.extend(repository::load(ports, id).await?.map(|loaded| loaded.job));
     }
     Ok(jobs)
 }
 
-/// Every dead letter, newest first, up to `limit`; those of the last moments may be missing.
+/// Every dead letter that died at `since` or later (milliseconds since 1970), newest first, up to `limit`; those of the
+/// last moments may be missing.
 ///
 /// # Errors
 /// When the store fails.
-pub async fn dead_letters<P>(ports: &P, limit: usize) -> Result<Vec<DeadLetter>, Failure>
+pub async fn dead_letters<P>(ports: &P, since: Option<i64>, limit: usize) -> Result<Vec<DeadLetter>, Failure>
 where
     P: GetItem + QueryIndex + Sync,
 {
     let mut letters = Vec::new();
-    for id in listed(ports, key::DEAD_LETTERS, limit).await? {
+    for id in listed(ports, key::DEAD_LETTERS, since, limit).await? {
         letters.extend(dead::load(ports, id).await?.map(|(letter, _)| letter));
     }
     Ok(letters)
 }
 
-/// Ids in a listing, newest first.
+/// Ids in a listing from `since` on (milliseconds since 1970), newest first. A request for each thousand of them.
 ///
 /// # Errors
 /// When the store fails.
-pub async fn listed<P: QueryIndex + Sync>(ports: &P, partition: &str, limit: usize) -> Result<Vec<JobId>, Failure> {
+pub async fn listed<P: QueryIndex + Sync>(
+    ports: &P,
+    partition: &str,
+    since: Option<i64>,
+    limit: usize,
+) -> Result<Vec<JobId>, Failure> {
     let mut ids = Vec::new();
     let mut after = None;
     loop {
         let query = IndexQuery {
             index: Index::Listing,
             partition: partition.to_owned(),
-            from: None,
+            from: since.map(key::sortable),
             to: None,
             newest_first: true,
             after: after.take(),

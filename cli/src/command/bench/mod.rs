@@ -2,6 +2,7 @@
 
 mod cycle;
 mod pipeline;
+mod watch;
 
 use clap::Subcommand;
 
@@ -16,6 +17,7 @@ use crate::ui::Ui;
 pub enum BenchCommand {
     Cycle(cycle::CycleArgs),
     Pipeline(pipeline::PipelineArgs),
+    Watch(watch::WatchArgs),
 }
 
 /// Does it.
@@ -23,6 +25,7 @@ pub fn bench(command: &BenchCommand, ui: &mut Ui) -> Result<Exit, CliError> {
     match command {
         BenchCommand::Cycle(args) => cycle::cycle(args, ui),
         BenchCommand::Pipeline(args) => pipeline::pipeline(args, ui),
+        BenchCommand::Watch(args) => watch::watch(args, ui),
     }
 }
 

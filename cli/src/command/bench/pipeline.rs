@@ -82,8 +82,9 @@ fn show(args: &PipelineArgs, arrival: (f64, f64), why: (f64, f64), ui: &mut Ui) 
 }
 
 /// A pipeline with a backlog.
-struct Scene {
-    dir: PathBuf,
+pub(super) struct Scene {
+    /// Its state directory.
+    pub(super) dir: PathBuf,
     world: LocalWorld,
     cluster: Cluster,
     policy: osprey_policy::Policy,
@@ -99,7 +100,8 @@ impl Drop for Scene {
 }
 
 impl Scene {
-    fn new(queued: u32) -> Result<Self, CliError> {
+    /// A pipeline in whose line so many jobs stand.
+    pub(super) fn new(queued: u32) -> Result<Self, CliError> {
         let unusable = |sentence: String| CliError::new(ErrorCode::StateUnusable, sentence);
         let dir = std::env::temp_dir().join(format!("osprey-bench-{}", std::process::id()));
         let state = StateDir::open(&dir).map_err(|error| unusable(error.to_string()))?;

@@ -70,7 +70,7 @@ pub struct FailedChild {
 /// Jobs as a table.
 #[must_use]
 pub fn list(jobs: &[Job], now: i64) -> String {
-    let headings = ["ID", "NAME", "STATE", "TIER", ">PRIORITY", ">GPUS", "POOL", ">ATTEMPT", ">AGE", "WHY"];
+    let headings = ["ID", "NAME", "STATE", "TIER", ">PRIORITY", ">GPUS", "POOL", "TEAM", ">ATTEMPT", ">AGE", "WHY"];
     let mut columns = Columns::new(&headings);
     for job in jobs {
         columns.row([
@@ -81,6 +81,7 @@ pub fn list(jobs: &[Job], now: i64) -> String {
             job.priority.to_string(),
             job.gpus.to_string(),
             or_dash(job.pool.as_str()),
+            or_dash(job.team.as_deref().unwrap_or_default()),
             job.attempt.to_string(),
             short(now - job.created_at),
             why(job),

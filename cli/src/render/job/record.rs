@@ -12,8 +12,9 @@ use super::{Array, FailedChild, Story, summary, text_or_null};
 /// The whole record as JSON. Every object is built member by member, so that what is an interface is in one place.
 #[must_use]
 pub fn record(story: &Story) -> Value {
-    let JobView { job, record, decision, dependencies, attempts, evictions, checkpoint, actions, extras, duplicates } =
-        &story.view;
+    let view = &story.view;
+    let JobView { job, record, decision, dependencies, attempts, evictions, .. } = view;
+    let JobView { checkpoint, actions, extras, duplicates, .. } = view;
     let mut document = summary(job);
     let more = json!({
         "policy_revision": text_or_null(job.policy.as_str()),
@@ -58,7 +59,7 @@ pub fn record(story: &Story) -> Value {
         "depends_on": dependencies.iter().map(|dependency| &dependency.given).collect::<Vec<_>>(),
         "actions": actions.iter().map(action::document).collect::<Vec<_>>(),
         "array": story.array.as_ref().map(array),
-        "duplicates": duplicates,
+        "duplicates": duplicates.len(),
         "second_runs": extras.iter().map(|extra| json!({
             "attempt": extra.attempt,
             "batch_job_id": extra.batch_job_id,

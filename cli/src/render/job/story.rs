@@ -51,8 +51,9 @@ fn head(story: &Story) -> String {
     ];
     rows.extend(story.view.checkpoint.iter().map(|checkpoint| ("checkpoint", saved(checkpoint))));
     rows.extend(story.parents.iter().map(|of| ("depends on", parent(of))));
-    if *duplicates > 0 {
-        rows.push(("duplicates", format!("{} with the same content", counted(*duplicates, "more message"))));
+    if !duplicates.is_empty() {
+        let count = counted(duplicates.len(), "more message");
+        rows.push(("duplicates", format!("{count} with the same content")));
     }
     let rows = rows.into_iter().filter(|(_, value)| !value.is_empty());
     let lines: Vec<String> = rows.map(|(name, value)| format!("  {name:<11}{}", shown(&value))).collect();
