@@ -102,6 +102,12 @@ impl JobId {
     pub const fn from_uuid(id: uuid::Uuid) -> Self {
         Self(id)
     }
+
+    /// The UUID.
+    #[must_use]
+    pub const fn as_uuid(self) -> uuid::Uuid {
+        self.0
+    }
 }
 
 impl fmt::Display for JobId {

@@ -9,9 +9,11 @@
 //! a number becomes an order. [`placement`] looks for a better choice of jobs and nodes than one walk finds; its chance is
 //! made of a seed.
 
+pub mod change;
 mod decide;
 mod demand;
 mod eligible;
+pub mod forecast;
 mod headroom;
 mod landing;
 pub mod lending;

@@ -299,7 +299,8 @@ fn over_quota(f: &mut fmt::Formatter<'_>, limit: Limit, amounts: [u64; 3]) -> fm
     }
 }
 
-struct Gpus(u32);
+/// So many GPUs.
+pub(crate) struct Gpus(pub u32);
 
 impl fmt::Display for Gpus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -307,7 +308,8 @@ impl fmt::Display for Gpus {
     }
 }
 
-struct Count(u32, &'static str);
+/// So many of something.
+pub(crate) struct Count(pub u32, pub &'static str);
 
 impl fmt::Display for Count {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -326,7 +328,8 @@ impl fmt::Display for Landings {
     }
 }
 
-struct Time(i64);
+/// A time, milliseconds since 1970.
+pub(crate) struct Time(pub i64);
 
 impl fmt::Display for Time {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
