@@ -126,6 +126,8 @@ pub struct Scene {
     /// When, milliseconds since 1970.
     pub now_ms: i64,
     queued: Vec<FileQueued>,
+    /// What running and waiting jobs are called.
+    names: BTreeMap<JobId, String>,
 }
 
 /// A waiting job of a file.
@@ -167,11 +169,14 @@ impl Scene {
             (false, None) => Gate::Open,
         };
         let drained = file.drained.iter().map(|tier| known.tier(tier)).collect::<Result<_, _>>()?;
+        let names = file.running.iter().map(|running| &running.job).chain(file.queued.iter().map(|queued| &queued.job));
+        let names = names.map(|name| (id(name), name.clone())).collect();
         let landing = if file.batch_chooses_nodes { Landing::Anywhere } else { Landing::AsPlanned };
         Ok(Self {
             snapshot: Snapshot { nodes, running, queued, gate, drained, landing, teams, ..Snapshot::default() },
             now_ms,
             queued: file.queued,
+            names,
         })
     }
 
@@ -179,6 +184,11 @@ impl Scene {
     pub fn find(&self, name: &str) -> Option<Named<'_>> {
         let queued = self.queued.iter().find(|queued| queued.job == name)?;
         Some(Named { id: id(name), name: &queued.job, priority: queued.priority, tier: &queued.tier })
+    }
+
+    /// What a job is called.
+    pub fn name(&self, job: JobId) -> String {
+        self.names.get(&job).cloned().unwrap_or_else(|| job.to_string())
     }
 
     /// The names of the jobs that wait.

@@ -61,6 +61,18 @@ const TWO_TEAMS: &str = r#"{"jobName":"two-teams","jobDefinition":"d","container
 /// The members of a section: path and type.
 type Members = BTreeMap<String, String>;
 
+/// Jobs that wait in the files of `waiting/`, which have a change of nearly every kind.
+const WAITING: [(&str, &str); 8] = [
+    ("not-yet", "flaky"),
+    ("larger-than-pool", "giant"),
+    ("no-such-node", "wide"),
+    ("foreign-work", "train"),
+    ("no-capacity", "serve"),
+    ("no-room", "train"),
+    ("headroom", "train"),
+    ("would-delay", "long"),
+];
+
 /// Sections of the document, each with the members of its table.
 fn sections(document: &str) -> BTreeMap<String, Members> {
     let mut sections = BTreeMap::<String, Members>::new();
@@ -178,6 +190,10 @@ fn of_files(folder: &Folder, samples: &mut Samples) -> Checked {
     samples.insert("osprey bench cycle", out(&["bench", "cycle", "--pending", "20", "--gpus", "8", "--runs", "2"])?);
     samples.insert("osprey bench pipeline", out(&["bench", "pipeline", "--queued", "20", "--runs", "2"])?);
     samples.insert("osprey bench watch", out(&["bench", "watch", "--jobs", "20", "--runs", "2"])?);
+    for (file, job) in WAITING {
+        let snapshot = format!("tests/golden/waiting/{file}.json");
+        samples.entry("osprey why").or_default().extend(out(&["why", job, "--snapshot", &snapshot])?);
+    }
     let failed = Program::command(["jobs", "--output", "json"]).output()?;
     samples.insert("Errors", vec![serde_json::from_slice(&failed.stderr)?]);
     Ok(())

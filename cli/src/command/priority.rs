@@ -92,7 +92,7 @@ pub fn priority(args: &PriorityArgs, ui: &mut Ui) -> Result<Exit, CliError> {
             evaluate(args, |request| joined.evaluate(request, policy.as_ref(), &sender))?
         }
     };
-    show(&answers, ui)?;
+    decision::show(&answers, ui)?;
     Ok(if answers.iter().all(|answer| answer.admitted) { Exit::Ok } else { Exit::Negative })
 }
 
@@ -193,16 +193,6 @@ fn rejected(entry: &Entry, rejection: Rejection) -> Answer {
     let value: Option<Value> = serde_json::from_slice(&entry.bytes).ok();
     let name = value.and_then(|value| Some(value.get("jobName")?.as_str()?.to_owned()));
     Answer { job_name: name, refusals: vec![rejection.into()], ..Answer::default() }
-}
-
-fn show(answers: &[Answer], ui: &mut Ui) -> Result<(), CliError> {
-    if ui.is_json() {
-        return answers.iter().try_for_each(|answer| ui.json(answer));
-    }
-    answers.iter().enumerate().try_for_each(|(index, answer)| {
-        let gap = if index == 0 { "" } else { "\n" };
-        ui.text(&format!("{gap}{}", decision::answer(answer)))
-    })
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ mod find;
 mod home;
 pub mod lineage;
 pub mod overview;
+mod pending;
 mod queue;
 mod stack;
 mod story;
@@ -11,7 +12,7 @@ mod usage;
 mod why;
 
 pub use find::Found;
-pub use why::decided;
+pub use why::{Depth, Simulated, ahead, decided, simulated};
 
 use std::future::Future;
 use std::path::Path;
@@ -41,6 +42,7 @@ use crate::local::cluster::{Cluster, Kept};
 use crate::local::place;
 use crate::policy_file;
 use crate::render::decision::Answer;
+use crate::render::pending::Pending;
 use crate::ui::Ui;
 use home::{Home, Local};
 use stack::Stack;
@@ -355,8 +357,10 @@ impl Joined {
         let context = Context { policy: &own, pools: &pools, settings: &settings };
         let evaluation = self.run(derive::evaluate(&context, &self.home, request, sender, None, None))?;
         let admitted = evaluation.refusals.is_empty();
+        let pending = if admitted { self.pending(&context, request, &evaluation)? } else { None };
         let decision = evaluation.decision;
         Ok(Answer {
+            pending: pending.map(Pending::told),
             job_name: Some(request.job_name.clone()),
             admitted,
             priority: Some(decision.derivation.priority),

@@ -7,27 +7,38 @@ use osprey_pipeline::context::Context;
 use osprey_pipeline::dependents::{self, On};
 use osprey_pipeline::evict::Receipt;
 use osprey_pipeline::start;
+use osprey_schedule::outlook;
 use osprey_schedule::why::{self, Fate, Look};
 use serde_json::{Map, Value, json};
 
 use super::Joined;
 use crate::error::{CliError, ErrorCode};
+use crate::render::change::Change;
 use crate::render::policy::counted;
 use crate::render::time;
-use crate::render::why::{Answer, Reason};
+use crate::render::why::{Answer, Eta, Reason};
+
+/// How much is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Depth {
+    /// The reason.
+    Reason,
+    /// What would start it as well, and when it starts by itself.
+    Changes,
+}
 
 impl Joined {
     /// Why a job is where it is now.
     ///
     /// # Errors
     /// When the state can't be read, or the job has gone.
-    pub fn why(&self, id: JobId) -> Result<Answer, CliError> {
+    pub fn why(&self, id: JobId, depth: Depth) -> Result<Answer, CliError> {
         let gone = || CliError::new(ErrorCode::UnknownJob, format!("there is no job `{id}`"));
         let job = self.job(id)?.ok_or_else(gone)?;
         let (policy, pools, settings) = self.deciding(None)?;
         let context = Context { policy: &policy, pools: &pools, settings: &settings };
         let answer = match job.state {
-            JobState::Queued if start::is_for_a_cycle(&context, &job) => self.in_line(&context, &job)?,
+            JobState::Queued if start::is_for_a_cycle(&context, &job) => self.in_line(&context, &job, depth)?,
             JobState::Waiting => self.waiting(&job)?,
             _ => of_record(&job, self.now_ms()),
         };
@@ -43,10 +54,25 @@ impl Joined {
     }
 
     /// A job that stands in line.
-    fn in_line(&self, context: &Context<'_>, job: &Job) -> Result<Answer, CliError> {
+    fn in_line(&self, context: &Context<'_>, job: &Job, depth: Depth) -> Result<Answer, CliError> {
         let Some(pool) = context.pool(&job.pool) else { return Ok(of_record(job, self.now_ms())) };
         let look = self.run(why::look(context, &self.home, pool))?;
-        Ok(decided(job, &look))
+        let answer = decided(job, &look);
+        if depth == Depth::Reason {
+            return Ok(answer);
+        }
+        let mut answer = ahead(answer, job.id, &look, Some(pool.gpus_per_node), |id| self.named(id));
+        if let Fate::Waits(_) = look.fate(job.id) {
+            let elsewhere = self.run(outlook::elsewhere(context, &self.home, job, &look))?;
+            answer.changes.extend(elsewhere.iter().map(|other| Change::of(other, &look.rules, |id| id.to_string())));
+        }
+        Ok(answer)
+    }
+
+    /// How a job is called in a sentence.
+    fn named(&self, id: JobId) -> String {
+        let name = self.job(id).ok().flatten().map(|job| job.name);
+        name.map_or_else(|| id.to_string(), |name| format!("`{name}` ({id})"))
     }
 
     /// A job that waits for others.
@@ -90,8 +116,30 @@ fn answer(job: &Job, code: &str, sentence: String, evidence: Value) -> Answer {
         changes: Vec::new(),
         eta_seconds: None,
         ahead: None,
+        as_of: None,
         evicted: None,
     }
+}
+
+/// Where a job of a simulation is that no decision is made about.
+#[must_use]
+pub fn simulated(job: &Job, moment: Simulated, at: &str, evidence: Value) -> Answer {
+    match moment {
+        Simulated::NotSubmitted => answer(job, "NotSubmitted", format!("it is submitted at {at}"), evidence),
+        Simulated::Running => answer(job, "Running", format!("it runs since {at}"), evidence),
+        Simulated::Succeeded => answer(job, "Succeeded", format!("it has succeeded, at {at}"), evidence),
+    }
+}
+
+/// Where a job of a simulation is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Simulated {
+    /// It is still to come.
+    NotSubmitted,
+    /// It runs.
+    Running,
+    /// It is done.
+    Succeeded,
 }
 
 /// What the decision says.
@@ -123,6 +171,31 @@ pub fn decided(job: &Job, look: &Look) -> Answer {
     }
     told.evidence.insert("line".to_owned(), json!(look.snapshot.queued.len()));
     told
+}
+
+/// The same answer with what would start the job, and when it starts by itself.
+#[must_use]
+pub fn ahead(
+    answer: Answer,
+    job: JobId,
+    look: &Look,
+    gpus_per_node: Option<u32>,
+    name: impl Fn(JobId) -> String,
+) -> Answer {
+    if let Fate::FarBehind { .. } = look.fate(job) {
+        return answer;
+    }
+    let found = look.changes(job, gpus_per_node);
+    let changes = found.changes.iter().map(|verified| Change::of(verified, &look.rules, &name)).collect();
+    Answer { changes, eta_seconds: Some(eta(look, job)), ..answer }
+}
+
+/// When a job starts by itself.
+#[must_use]
+pub fn eta(look: &Look, job: JobId) -> Eta {
+    let seconds = |ms: Option<u64>| ms.map(|ms| ms.div_ceil(1_000));
+    let eta = look.eta(job);
+    Eta { p50: seconds(eta.p50_ms), p80: seconds(eta.p80_ms) }
 }
 
 /// What the record alone says.
@@ -176,7 +249,7 @@ fn ended(job: &Job) -> Answer {
 #[cfg(test)]
 mod tests {
     /// Codes of jobs that no decision is made about, or that nothing is said against. `docs/REASONS.md` explains each.
-    pub const CODES: [&str; 12] = [
+    pub const CODES: [&str; 13] = [
         "Starts",
         "Preempts",
         "MakesRoom",
@@ -189,6 +262,7 @@ mod tests {
         "Running",
         "Succeeded",
         "Unexplained",
+        "NotSubmitted",
     ];
 
     #[test]

@@ -6,8 +6,11 @@ use osprey_model::message::words::shown;
 use osprey_model::reason::Refusal;
 use serde::Serialize;
 
+use super::pending::Pending;
 use super::queue::Terms;
 use super::table::Columns;
+use crate::error::CliError;
+use crate::ui::Ui;
 
 /// What is answered about one request. The members are an interface.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -35,9 +38,26 @@ pub struct Answer {
     pub refusals: Vec<Refusal>,
     /// What its sender should know.
     pub warnings: Vec<String>,
+    /// What would become of it if it were sent now, where a pipeline was asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pending: Option<Pending>,
     /// What the number of a job is made of that waits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub terms: Option<Terms>,
+}
+
+/// Shows answers, one after the other.
+///
+/// # Errors
+/// When standard output can't be written.
+pub fn show(answers: &[Answer], ui: &mut Ui) -> Result<(), CliError> {
+    if ui.is_json() {
+        return answers.iter().try_for_each(|answer| ui.json(answer));
+    }
+    answers.iter().enumerate().try_for_each(|(index, one)| {
+        let gap = if index == 0 { "" } else { "\n" };
+        ui.text(&format!("{gap}{}", answer(one)))
+    })
 }
 
 /// The answer for people.
@@ -48,6 +68,7 @@ pub fn answer(answer: &Answer) -> String {
         lines.push(indent(&steps(&answer.steps)));
     }
     lines.push(format!("  {}", verdict(answer)));
+    lines.extend(answer.pending.iter().map(|pending| format!("  now: {}", pending.sentence)));
     lines.extend(answer.refusals.iter().map(|refusal| format!("  refused: {refusal}")));
     lines.extend(answer.warnings.iter().map(|warning| format!("  warning: {warning}")));
     lines.join("\n")

@@ -6,6 +6,11 @@ use osprey_pipeline::evict::Receipt;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use super::change::Change;
+use super::time;
+use crate::error::CliError;
+use crate::ui::Ui;
+
 /// What is answered about one job. The members are an interface.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Answer {
@@ -25,12 +30,15 @@ pub struct Answer {
     pub reason: Reason,
     /// The numbers that the reason is about. Times are milliseconds since 1970.
     pub evidence: Map<String, Value>,
-    /// The least changes that would start it now; not worked out by this version.
-    pub changes: Vec<Value>,
-    /// When it is expected to start; not worked out by this version.
-    pub eta_seconds: Option<Value>,
+    /// The least changes that would start it in the next cycle, each verified by deciding again.
+    pub changes: Vec<Change>,
+    /// When it is expected to start by itself; absent where it doesn't stand in line, or wasn't asked.
+    pub eta_seconds: Option<Eta>,
     /// Jobs of its pool's line that come before it; absent for a job that doesn't stand there.
     pub ahead: Option<usize>,
+    /// When what was decided on was so, for a snapshot of a file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub as_of: Option<String>,
     /// Its newest eviction, for a job that makes room or came back.
     #[serde(serialize_with = "receipt")]
     pub evicted: Option<Receipt>,
@@ -38,6 +46,15 @@ pub struct Answer {
 
 fn receipt<S: serde::Serializer>(evicted: &Option<Receipt>, serializer: S) -> Result<S::Ok, S::Error> {
     evicted.as_ref().map(super::job::receipt).serialize(serializer)
+}
+
+/// Seconds from now until a job is expected to start; null where that can't be foreseen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Eta {
+    /// If runs take as long as expected.
+    pub p50: Option<u64>,
+    /// If they take longer, as four of five don't: a forecast whose hit rate isn't measured yet.
+    pub p80: Option<u64>,
 }
 
 /// A reason.
@@ -49,10 +66,19 @@ pub struct Reason {
     pub sentence: String,
 }
 
+/// Shows an answer.
+///
+/// # Errors
+/// When standard output can't be written.
+pub fn show(told: &Answer, ui: &mut Ui) -> Result<(), CliError> {
+    if ui.is_json() { ui.json(told) } else { ui.text(&answer(told)) }
+}
+
 /// The answer for people.
 #[must_use]
 pub fn answer(answer: &Answer) -> String {
-    let Answer { job, name, state, priority, tier, pool, reason, ahead, evicted, .. } = answer;
+    let Answer { job, name, state, priority, tier, pool, reason, changes, eta_seconds, ahead, as_of, evicted, .. } =
+        answer;
     let mut lines = vec![
         shown(name),
         format!("  id        {job}"),
@@ -66,6 +92,24 @@ pub fn answer(answer: &Answer) -> String {
         Some(count) => lines.push(format!("  ahead     {count} jobs")),
         None => {}
     }
+    lines.extend(eta_seconds.map(|eta| format!("  starts    {}", expected(eta))));
+    let labels = std::iter::once("sooner").chain(std::iter::repeat(""));
+    lines.extend(labels.zip(changes).map(|(label, change)| format!("  {label:8}  {}", shown(&change.sentence))));
+    lines.extend(as_of.iter().map(|as_of| format!("  as of     {as_of}")));
     lines.extend(evicted.iter().map(|receipt| format!("  evicted   {}", shown(&receipt.to_string()))));
     lines.join("\n")
+}
+
+/// When a job starts by itself.
+#[must_use]
+pub fn expected(eta: Eta) -> String {
+    let within = |seconds: u64| time::short(i64::try_from(seconds).unwrap_or(i64::MAX / 1_000).saturating_mul(1_000));
+    match eta {
+        Eta { p50: Some(0), .. } => "in the next cycle".to_owned(),
+        Eta { p50: Some(p50), p80: Some(p80) } => {
+            format!("in about {}, or {} if runs take longer than expected", within(p50), within(p80))
+        }
+        Eta { p50: Some(p50), p80: None } => format!("in about {}, or much later", within(p50)),
+        Eta { p50: None, .. } => "at no time that can be foreseen".to_owned(),
+    }
 }

@@ -11,8 +11,8 @@ use super::rows::{Rows, changes};
 use super::state::{Event, Reading, Why, Wish};
 use crate::command::Place;
 use crate::error::CliError;
-use crate::joined::Joined;
 use crate::joined::overview::Overview;
+use crate::joined::{Depth, Joined};
 use crate::render::why;
 
 /// Most changed jobs whose records are read at once.
@@ -172,7 +172,7 @@ impl Eye {
     /// Why a job is where it is, as `osprey why` says it.
     #[must_use]
     pub fn why(&self, job: JobId) -> Why {
-        let text = match self.joined.why(job) {
+        let text = match self.joined.why(job, Depth::Reason) {
             // The name stands in the heading.
             Ok(answer) => why::answer(&answer).split_once('\n').map(|(_, rest)| rest.to_owned()).unwrap_or_default(),
             Err(error) => format!("  reason    {}", error.message),

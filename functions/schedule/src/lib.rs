@@ -2,7 +2,8 @@
 //!
 //! A cycle is a recipe of siblings: [`load`] reads the pool consistently, [`snapshot`] and [`rules`] make of it what
 //! [`osprey_scheduler::decide`] takes, [`evict`] and [`act`] do what the plan says under the
-//! plan's guard ([`osprey_pipeline::guard`]). [`why`] asks the same decision about one job and acts on nothing.
+//! plan's guard ([`osprey_pipeline::guard`]). [`why`] asks the same decision about one job and acts on nothing, and [`outlook`] asks it about
+//! what could be otherwise and what is to come.
 //!
 //! Wake-ups come together: one that was due before the pool's last look is answered by that look.
 
@@ -11,6 +12,7 @@ pub mod cycle;
 pub mod evict;
 mod handle;
 pub mod load;
+pub mod outlook;
 pub mod rules;
 pub mod search;
 pub mod snapshot;

@@ -5,6 +5,7 @@ use osprey_model::pool::Pool;
 use osprey_pipeline::context::Context;
 use osprey_pipeline::failure::Failure;
 use osprey_pipeline::guard::Guard;
+use osprey_pipeline::line::InLine;
 use osprey_ports::{Clock, GetItem, ObserveCapacity, QueryItems};
 use osprey_scheduler::{Plan, Rules, Snapshot, WaitReason, decide};
 
@@ -57,6 +58,41 @@ where
     let rules = rules::of(ctx.policy, pool);
     let searched_to = Guard::read(ports, &pool.name).await?.state().searched_to.clone();
     let loaded = load::load(ports, pool, &rules, now_ms, searched_to).await?;
+    let rules = rules::with_orders(rules, &loaded.orders, now_ms);
+    let snapshot = snapshot::of(ctx, pool, &loaded, &rules, now_ms);
+    let plan = decide(&snapshot, &rules, now_ms);
+    Ok(Look { loaded, snapshot, rules, plan, now_ms })
+}
+
+/// The same about a pool in whose line one job more would stand. What is known of its team is taken from another look where the
+/// pool has nobody of that team.
+///
+/// # Errors
+/// When the store or Batch fails.
+pub async fn look_beside<P>(
+    ctx: &Context<'_>,
+    ports: &P,
+    pool: &Pool,
+    job: InLine,
+    known: Option<&Look>,
+) -> Result<Look, Failure>
+where
+    P: GetItem + QueryItems + ObserveCapacity + Clock + Sync,
+{
+    let now_ms = ports.now().as_millisecond();
+    let rules = rules::of(ctx.policy, pool);
+    let searched_to = Guard::read(ports, &pool.name).await?.state().searched_to.clone();
+    let mut loaded = load::load(ports, pool, &rules, now_ms, searched_to).await?;
+    if let Some(team) = job.team.as_ref().filter(|team| rules.asks_of_teams() && !loaded.teams.contains_key(*team)) {
+        let account = known.and_then(|look| look.loaded.teams.get(team)).cloned();
+        let account = match account {
+            Some(account) => account,
+            None => osprey_pipeline::account::load(ports, team, now_ms).await?,
+        };
+        loaded.teams.insert(team.clone(), account);
+    }
+    loaded.line.retain(|other| other.job != job.job);
+    loaded.line.push(job);
     let rules = rules::with_orders(rules, &loaded.orders, now_ms);
     let snapshot = snapshot::of(ctx, pool, &loaded, &rules, now_ms);
     let plan = decide(&snapshot, &rules, now_ms);

@@ -1,11 +1,12 @@
 //! Strategies that ask the production decision: the scheduler crate's `decide`, once an instant and pool.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use osprey_model::id::JobId;
 use osprey_model::pool::CapacityType;
 use osprey_scheduler::order::Key;
-use osprey_scheduler::plan::{Eviction, Receipt, Start};
+use osprey_scheduler::plan::{Eviction, Plan, Receipt, Start};
 use osprey_scheduler::snapshot::{Evicted, Hold, Node, Queued, Running, Shape};
 use osprey_scheduler::{Rules, Snapshot, Strategy as Rule, decide};
 
@@ -36,6 +37,31 @@ impl From<Rules> for Production {
     }
 }
 
+/// What a pass of the production decision saw, and what it decided.
+#[derive(Clone, Copy, Debug)]
+pub struct Sight<'a> {
+    /// The pool, by its place in the scenario; 0 where nothing happens to the cluster.
+    pub pool: usize,
+    /// What it was decided on. Jobs are named by their places in the workload ([`place_of`]).
+    pub snapshot: &'a Snapshot,
+    /// By which rules.
+    pub rules: &'a Rules,
+    /// When, milliseconds since the first submission.
+    pub now_ms: i64,
+    /// What was decided.
+    pub plan: &'a Plan,
+}
+
+/// Is told of every pass in which somebody waits.
+#[derive(Clone, Copy)]
+pub struct Onlooker<'a>(pub &'a dyn Fn(&Sight<'_>));
+
+impl fmt::Debug for Onlooker<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Onlooker")
+    }
+}
+
 /// The production decision behind the interface of the reference strategies.
 #[derive(Clone, Debug)]
 pub struct Decided<'s> {
@@ -43,6 +69,7 @@ pub struct Decided<'s> {
     scenario: Option<&'s Scenario>,
     lots: Vec<Lot>,
     places: BTreeMap<JobId, usize>,
+    onlooker: Option<Onlooker<'s>>,
 }
 
 /// One pool: each has a plan of its own.
@@ -79,7 +106,13 @@ impl<'s> Decided<'s> {
             first += u32::try_from(lot.snapshot.nodes.len()).unwrap_or(0);
             lot
         });
-        Self { believed, scenario, lots: lots.collect(), places: BTreeMap::new() }
+        Self { believed, scenario, lots: lots.collect(), places: BTreeMap::new(), onlooker: None }
+    }
+
+    /// The same, and somebody is told of every pass.
+    #[must_use]
+    pub fn seen_by(self, onlooker: Option<Onlooker<'s>>) -> Self {
+        Self { onlooker, ..self }
     }
 
     fn queued<P: Pool>(&self, job: usize, machine: &Machine<'_, P>) -> Queued {
@@ -137,12 +170,19 @@ impl Lot {
     }
 
     /// Decides and acts on it. Answers who was evicted.
-    fn pass<P: Pool>(&mut self, places: &BTreeMap<JobId, usize>, machine: &mut Machine<'_, P>) -> Vec<usize> {
+    fn pass<P: Pool>(
+        &mut self,
+        places: &BTreeMap<JobId, usize>,
+        machine: &mut Machine<'_, P>,
+        tell: impl Fn(&Self, i64, &Plan),
+    ) -> Vec<usize> {
         if self.snapshot.queued.is_empty() {
             return Vec::new();
         }
         self.look(&machine.pool);
-        let plan = decide(&self.snapshot, &self.rules, time(machine.now_ms()));
+        let now_ms = time(machine.now_ms());
+        let plan = decide(&self.snapshot, &self.rules, now_ms);
+        tell(self, now_ms, &plan);
         for start in plan.starts {
             self.start(start, false, places, machine);
         }
@@ -227,6 +267,12 @@ fn id(job: usize) -> JobId {
     JobId::from_uuid(uuid::Uuid::from_u128(u128::try_from(job).unwrap_or(u128::MAX)))
 }
 
+/// The place in the workload of the job that an id of a snapshot names.
+#[must_use]
+pub fn place_of(job: JobId) -> Option<usize> {
+    usize::try_from(job.as_uuid().as_u128()).ok()
+}
+
 fn time(ms: u64) -> i64 {
     i64::try_from(ms).unwrap_or(i64::MAX)
 }
@@ -246,9 +292,15 @@ impl<P: Pool> Strategy<P> for Decided<'_> {
 
     fn pass(&mut self, machine: &mut Machine<'_, P>) {
         self.forget_ended(machine);
-        for lot in 0..self.lots.len() {
+        for pool in 0..self.lots.len() {
+            let onlooker = self.onlooker;
+            let tell = |lot: &Lot, now_ms: i64, plan: &Plan| {
+                if let Some(Onlooker(see)) = onlooker {
+                    see(&Sight { pool, snapshot: &lot.snapshot, rules: &lot.rules, now_ms, plan });
+                }
+            };
             // Who was evicted waits again, and may fit elsewhere.
-            while let Some(evicted) = self.lots.get_mut(lot).map(|lot| lot.pass(&self.places, machine)) {
+            while let Some(evicted) = self.lots.get_mut(pool).map(|lot| lot.pass(&self.places, machine, tell)) {
                 if evicted.is_empty() {
                     break;
                 }

@@ -7,7 +7,7 @@
 use std::iter::Peekable;
 
 use crate::cluster::{Cluster, Placement};
-use crate::decided::{Decided, Production};
+use crate::decided::{Decided, Onlooker, Production};
 use crate::machine::{Costs, Machine};
 use crate::pool::{CountPool, MixedPool, NodePool, Pool};
 use crate::scenario::Scenario;
@@ -39,13 +39,15 @@ pub struct Setting<'a> {
     pub record: Record,
     /// Is told now and then how many jobs have been submitted.
     pub watch: Option<&'a dyn Fn(usize)>,
+    /// Is told what each pass of the production decision saw and decided.
+    pub onlooker: Option<Onlooker<'a>>,
 }
 
 impl<'a> Setting<'a> {
     /// A cluster to which nothing happens.
     #[must_use]
     pub fn of(cluster: &'a Cluster) -> Self {
-        Self { cluster, scenario: None, costs: Costs::REFERENCE, record: Record::Outcomes, watch: None }
+        Self { cluster, scenario: None, costs: Costs::REFERENCE, record: Record::Outcomes, watch: None, onlooker: None }
     }
 
     /// The same, with every run recorded.
@@ -81,7 +83,8 @@ pub fn run(workload: &Workload, strategy: Reference, dive_above: u32, setting: &
 /// Replays a workload under the production decision.
 #[must_use]
 pub fn run_decided(workload: &Workload, production: Production, setting: &Setting<'_>) -> Schedule {
-    with(workload, Decided::new(production, setting.cluster, setting.scenario), setting, true)
+    let decided = Decided::new(production, setting.cluster, setting.scenario).seen_by(setting.onlooker);
+    with(workload, decided, setting, true)
 }
 
 /// Replays a workload under AWS Batch alone.
@@ -95,7 +98,7 @@ fn with<S>(workload: &Workload, strategy: S, setting: &Setting<'_>, pauses: bool
 where
     S: Strategy<CountPool> + Strategy<NodePool> + Strategy<MixedPool>,
 {
-    let Setting { cluster, scenario, costs, record, watch } = *setting;
+    let Setting { cluster, scenario, costs, record, watch, .. } = *setting;
     let jobs = &workload.jobs;
     match (scenario, cluster.placement) {
         (Some(scenario), _) => {

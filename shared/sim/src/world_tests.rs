@@ -35,7 +35,14 @@ fn spot(nodes: u32, mean_hours: u64) -> PoolSpec {
 
 fn setting(scenario: &Scenario) -> Setting<'_> {
     let costs = Costs { checkpoint_ms: 300_000, restart_ms: 60_000 };
-    Setting { cluster: &CLUSTER, scenario: Some(scenario), costs, record: Record::Segments, watch: None }
+    Setting {
+        cluster: &CLUSTER,
+        scenario: Some(scenario),
+        costs,
+        record: Record::Segments,
+        watch: None,
+        onlooker: None,
+    }
 }
 
 fn job(number: u64, submit_ms: u64, duration_ms: u64, gpus: u32) -> Job {

@@ -17,7 +17,7 @@ use serde_json::json;
 use super::{digits, median_and_longest};
 use crate::command::Exit;
 use crate::error::{CliError, ErrorCode};
-use crate::joined::Joined;
+use crate::joined::{Depth, Joined};
 use crate::local::block_on;
 use crate::local::cluster::{Cluster, Kept};
 use crate::local::pipeline::Pipeline;
@@ -56,7 +56,7 @@ pub(super) fn pipeline(args: &PipelineArgs, ui: &mut Ui) -> Result<Exit, CliErro
     let mut whys = Vec::new();
     for _ in 0..args.runs {
         let began = Instant::now();
-        joined.why(scene.last)?;
+        joined.why(scene.last, Depth::Reason)?;
         whys.push(began.elapsed().as_secs_f64() * 1_000.0);
     }
     show(args, median_and_longest(arrivals), median_and_longest(whys), ui)?;

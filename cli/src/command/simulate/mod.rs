@@ -11,10 +11,12 @@ mod spread;
 pub(super) mod strategy;
 mod swarm;
 mod table;
+mod why;
 
 use std::path::PathBuf;
 
 use clap::Args;
+use osprey_model::metadata::parse_duration;
 use osprey_policy::Policy;
 use osprey_sim::advice::{self, Result as Advised};
 use osprey_sim::replay::Record;
@@ -43,6 +45,7 @@ Examples:
   osprey simulate --trace jobs.csv --priority-column priority --strategy dive --schedule dive.csv
   osprey simulate --trace SDSC-SP2.swf --nodes 16 --output json
   osprey simulate --nodes 12 --spot-nodes 4 --reclaims-per-day 2 --failure-rate 0.05 --start-up 4m
+  osprey simulate --trace jobs.csv --nodes 32 --why 231 --at 90m
   osprey export --local > history.jsonl && osprey simulate --trace history.jsonl --html what-if.html
 
 Strategies: fifo easy sjf first-fit srtf priority priority-easy priority-preempt dive (references: they admit everybody,
@@ -71,6 +74,12 @@ pub struct SimulateArgs {
     seeds: u32,
     #[command(flatten)]
     swarm: SwarmArgs,
+    /// Say why this job waits at `--at`, in place of the table: `backfill`, or the production strategy that is named
+    #[arg(long, value_name = "JOB", requires = "at", conflicts_with_all = ["html", "schedule", "seeds"])]
+    why: Option<String>,
+    /// The moment for `--why`, from the first submission on, such as 90m or 5400
+    #[arg(long, value_name = "TIME", requires = "why", value_parser = parse_duration)]
+    at: Option<u64>,
     /// Write a page for browsers, complete in itself
     #[arg(long, value_name = "FILE.html")]
     html: Option<PathBuf>,
@@ -87,6 +96,12 @@ pub fn simulate(args: &SimulateArgs, ui: &mut Ui) -> Result<Exit, CliError> {
     if args.seeds > 1 && args.jobs.trace.is_some() && !described.has_chance() && args.estimates != EstimatesArg::Noise {
         return Err(CliError::new(ErrorCode::Usage, "with a trace and `--seeds` something has to be left to chance")
             .help("add `--spot-nodes`, `--failure-rate` or `--estimates noise`, or leave `--seeds` out"));
+    }
+    if let (Some(job), Some(at)) = (&args.why, args.at) {
+        let source = Source::load(&args.jobs, &policy, described, args.jobs.seed)?;
+        source.tell(ui);
+        let answer = why::why(args, (job, at.saturating_mul(1_000)), &policy, &source)?;
+        return crate::render::why::show(&answer, ui).map(|()| Exit::Ok);
     }
     let mut rounds = Vec::new();
     for seed in (args.jobs.seed..).take(usize::try_from(args.seeds).unwrap_or(1)) {

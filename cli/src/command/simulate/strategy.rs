@@ -8,12 +8,13 @@ use osprey_model::message::words::nearest;
 use osprey_policy::Policy;
 use osprey_policy::rules::EstimateRules;
 use osprey_scheduler::{Rules, Strategy as Production};
-use osprey_sim::decided::Production as Decided;
+use osprey_sim::decided::{Onlooker, Production as Decided};
 use osprey_sim::estimates::Estimates;
 use osprey_sim::metrics::Metrics;
 use osprey_sim::replay::{self, Record, Setting};
 use osprey_sim::schedule::Schedule;
 use osprey_sim::strategy::{Reference, Setup};
+use osprey_sim::workload::Workload;
 
 use super::answer::Outcome;
 use super::source::Source;
@@ -168,7 +169,7 @@ pub fn run(strategy: Strategy, source: &Source, settings: &Settings, watch: Opti
     let Settings { dive_above, record, estimates, seed, .. } = *settings;
     let described = &source.described;
     let (cluster, scenario, costs) = (&described.cluster, described.scenario.as_ref(), described.costs);
-    let setting = Setting { cluster, scenario, costs, record, watch };
+    let setting = Setting { cluster, scenario, costs, record, watch, onlooker: None };
     let admits_all = !matches!(strategy, Strategy::Production(_)) || source.refused.is_empty();
     let workload =
         if admits_all { Rc::clone(&source.workload) } else { Rc::new(source.workload.filtered(|job| !job.is_refused)) };
@@ -184,6 +185,24 @@ pub fn run(strategy: Strategy, source: &Source, settings: &Settings, watch: Opti
     });
     let metrics = Metrics::of(&workload, &schedule, dive_above);
     Outcome { strategy: strategy.name(), workload, schedule, metrics, wall_seconds }
+}
+
+/// Replays the jobs under the production decision, seen by somebody.
+pub fn run_seen(
+    strategy: Production,
+    source: &Source,
+    settings: &Settings,
+    onlooker: Onlooker<'_>,
+) -> (Workload, Schedule) {
+    let described = &source.described;
+    let (cluster, scenario, costs) = (&described.cluster, described.scenario.as_ref(), described.costs);
+    let record = settings.record;
+    let setting = Setting { cluster, scenario, costs, record, watch: None, onlooker: Some(onlooker) };
+    let workload = source.workload.filtered(|job| !job.is_refused);
+    let believed = settings.estimates.of(&workload, &settings.estimate_rules, settings.seed);
+    let rules = settings.rules.iter().map(|rules| Rules { strategy, ..rules.clone() }).collect();
+    let schedule = replay::run_decided(&workload, Decided { rules, believed }, &setting);
+    (workload, schedule)
 }
 
 /// Replays and times it. A replay of milliseconds is one that anything else on the machine can double, so a short one

@@ -14,6 +14,7 @@ use super::{Exit, Place};
 use crate::error::{CliError, ErrorCode};
 use crate::input;
 use crate::joined::Joined;
+use crate::render::decision::{self, Answer};
 use crate::ui::Ui;
 use request::Prepared;
 
@@ -29,9 +30,10 @@ Examples:
       --tags team=search,environment=production,workload=training
   osprey submit-job --local --cli-input-json file://job.json --wait
   osprey submit-job --local --from jobs.jsonl --output json
+  osprey submit-job --local --cli-input-json file://job.json --dry-run
   osprey submit-job --stack osprey --region eu-west-1 --cli-input-json file://job.json
 
-Exit code 3 when the job is refused. With --wait 0 when it succeeded, 1 when it didn't or no pipeline runs.")]
+Exit code 3 when the job is refused, or would be with --dry-run. With --wait 0 when it succeeded, 1 when it didn't or no pipeline runs.")]
 pub struct SubmitJobArgs {
     /// Name of the job
     #[arg(long, value_name = "NAME")]
@@ -99,6 +101,9 @@ pub struct SubmitJobArgs {
     /// Wait until the job has ended
     #[arg(long)]
     wait: bool,
+    /// Send nothing: show what the job would get, and what would become of it now, as `osprey priority` does
+    #[arg(long, conflicts_with = "wait")]
+    dry_run: bool,
     #[command(flatten)]
     place: Place,
 }
@@ -111,6 +116,9 @@ pub fn submit_job(args: &SubmitJobArgs, ui: &mut Ui) -> Result<Exit, CliError> {
         Some(file) => from_file(file, ui)?,
         None => (vec![request::of(args)?], 0),
     };
+    if args.dry_run {
+        return dry_run(&joined, &prepared, refused, ui);
+    }
     let mut sent = Vec::new();
     for job in &prepared {
         let message = joined.send(&job.body)?;
@@ -128,6 +136,16 @@ pub fn submit_job(args: &SubmitJobArgs, ui: &mut Ui) -> Result<Exit, CliError> {
         worst = worse(worst, exit_of(ended.state));
     }
     Ok(worst)
+}
+
+/// Shows what jobs would get and what would become of them, and sends nothing.
+fn dry_run(joined: &Joined, prepared: &[Prepared], refused: usize, ui: &mut Ui) -> Result<Exit, CliError> {
+    let sender = joined.sender()?;
+    let answers: Vec<Answer> =
+        prepared.iter().map(|job| joined.evaluate(&job.request, None, &sender)).collect::<Result<_, _>>()?;
+    decision::show(&answers, ui)?;
+    let all = refused == 0 && answers.iter().all(|answer| answer.admitted);
+    Ok(if all { Exit::Ok } else { Exit::Negative })
 }
 
 /// Options of the AWS command line that mean something else, or nothing, here.

@@ -5,6 +5,7 @@ use std::path::Path;
 use osprey_model::id::JobId;
 use osprey_model::message::tags::JOB_ID_TAG;
 use osprey_model::message::{self, Message, Rejection};
+use osprey_model::request::SubmitJobRequest;
 use serde_json::{Map, Value};
 
 use super::shorthand::{self, Shape};
@@ -13,12 +14,14 @@ use crate::error::{CliError, ErrorCode};
 use crate::{input, plain};
 
 /// A job ready to be sent.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Prepared {
     /// Its id.
     pub id: JobId,
     /// `jobName`.
     pub name: String,
+    /// The request, with the id in its tags.
+    pub request: SubmitJobRequest,
     /// The body.
     pub body: String,
 }
@@ -53,7 +56,7 @@ pub fn of_body(body: &[u8]) -> Result<Prepared, CliError> {
     let mut request = request;
     request.tags.get_or_insert_default().insert(JOB_ID_TAG.to_owned(), id.to_string());
     let body = serde_json::to_string(&request).map_err(|fault| CliError::failed(fault.to_string()))?;
-    Ok(Prepared { id, name, body })
+    Ok(Prepared { id, name, request, body })
 }
 
 fn refused(rejection: &Rejection) -> CliError {
