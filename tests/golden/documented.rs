@@ -252,6 +252,7 @@ fn of_a_run(folder: &Folder, samples: &mut Samples) -> Checked {
     wait_for(|| at(&["priority"]).is_ok_and(|waiting| !waiting.is_empty()))?;
     samples.entry("osprey priority").or_default().extend(at(&["priority"])?);
     samples.entry("osprey queue").or_default().extend(at(&["queue"])?);
+    samples.entry("osprey priority").or_default().extend(at(&["priority", "tests/golden/admitted.jsonl"])?);
     samples.entry("osprey describe").or_default().extend(at(&["describe", "slow"])?);
     for job in ["slow", "next"] {
         samples.entry("osprey why").or_default().extend(at(&["why", job])?);

@@ -75,3 +75,26 @@ fn local_alone_means_the_newest_run_wherever_its_state_is() -> Checked {
     assert!(unknown.starts_with("error: there is no job `zz` in `here`\n"), "{unknown}");
     Ok(())
 }
+
+#[test]
+fn a_dry_run_says_what_would_become_of_a_job_and_sends_nothing() -> Checked {
+    let folder = Folder::new("dry-run")?;
+    let state = folder.state();
+    let mut running = Running::start_of("slow.jsonl", &state, Stdio::null(), Stdio::null())?;
+    let jobs = || said(&["jobs", "--local", &state, "--state", "running"]).unwrap_or_default();
+    wait_for(|| jobs().contains("slow"))?;
+    let overrides = "command=true,resourceRequirements=[{type=GPU,value=8}]";
+    let submit = ["submit-job", "--job-name", "next", "--job-definition", "d", "--container-overrides", overrides];
+    let told = said(&[&submit[..], &["--dry-run", "--local", &state]].concat())?;
+    let want = "  now: waits at the front of the line: it needs 8 GPUs, 0 are free (NoRoom); it starts ";
+    assert!(told.lines().any(|line| line.starts_with(want)), "{told}");
+    assert!(!said(&["jobs", "--local", &state])?.contains("next"), "nothing was sent");
+    // The same job sent: one change would start it.
+    said(&[&submit[..], &["--local", &state]].concat())?;
+    wait_for(|| said(&["jobs", "--local", &state]).is_ok_and(|jobs| jobs.contains("next")))?;
+    let why = said(&["why", "next", "--local", &state])?;
+    let want = "  it starts when job `slow` (00000000-0000-4000-8000-0000000000a1) ends";
+    assert!(why.lines().any(|line| line.contains(want)), "{why}");
+    running.interrupt()?;
+    Ok(())
+}
