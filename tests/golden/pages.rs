@@ -148,16 +148,17 @@ fn follow(page: &TextFile, bless: bool) -> Result<(Vec<String>, String), Box<dyn
             continue;
         }
         let (line, now) = (step.output.start, written(&said));
-        faults.push(format!("{}:{line}: `{}` says\n{}\n", page.path, step.command, now.join("\n")));
-        if !bless {
-            // What comes after relies on it.
-            break;
-        }
-        if !shown.iter().any(|line| line.contains('…')) {
+        if bless && !shown.iter().any(|line| line.contains('…')) {
             text.extend(lines.get(copied..line).unwrap_or_default().iter().map(|line| format!("{line}\n")));
             text.extend(now.iter().map(|line| format!("{line}\n")));
             // The blank line before the next command stays.
             copied = line + shown.iter().rposition(|line| !line.trim().is_empty()).map_or(0, |last| last + 1);
+            continue;
+        }
+        faults.push(format!("{}:{line}: `{}` says\n{}\n", page.path, step.command, now.join("\n")));
+        if !bless {
+            // What comes after relies on it.
+            break;
         }
     }
     text.extend(lines.get(copied..).unwrap_or_default().iter().map(|line| format!("{line}\n")));
