@@ -66,7 +66,7 @@ fn plain(line: &str) -> String {
     words.join(" ")
 }
 
-/// Marks what is left by the sessions' own marks: `1m05s`, and the port of a server.
+/// Marks what is left by the sessions' own marks: `1m05s`, times without a fraction, and the port of a server.
 fn marked_word(word: &str) -> String {
     if let Some((before, after)) = word.split_once("127.0.0.1:") {
         return format!("{before}127.0.0.1:<port>{}", after.trim_start_matches(|c: char| c.is_ascii_digit()));
@@ -75,7 +75,13 @@ fn marked_word(word: &str) -> String {
     let is_duration = number.starts_with(|c: char| c.is_ascii_digit())
         && number.ends_with(['s', 'm', 'h', 'd'])
         && number.chars().all(|c| c.is_ascii_digit() || matches!(c, 's' | 'm' | 'h' | 'd'));
-    if is_duration { word.replacen(number, "<s>", 1) } else { word.to_owned() }
+    let is_time =
+        number.len() == "2026-01-31T12:00:00Z".len() && number.ends_with('Z') && number.get(10..11) == Some("T");
+    match (is_duration, is_time) {
+        (true, _) => word.replacen(number, "<s>", 1),
+        (_, true) => word.replacen(number, "<time>", 1),
+        _ => word.to_owned(),
+    }
 }
 
 /// Lines as they are compared.
@@ -204,20 +210,23 @@ fn a_page_is_read_as_commands_and_what_they_say() {
 
 #[test]
 fn what_is_shown_must_be_said_except_what_is_left_out() {
-    let said = Said { output: "one  1.5s\ntwo\n\nthree 4m05s of 127.0.0.1:4711.\nfour\n".to_owned(), code: 3 };
+    let said = Said {
+        output: "one  1.5s\ntwo\n\nthree 4m05s of 127.0.0.1:4711.\nfour 2026-12-01T02:31:56Z\n".to_owned(),
+        code: 3,
+    };
     for (shown, want) in [
-        (&["one 9.0s", "two", "three 12s of 127.0.0.1:9.", "four", "? 3"][..], true),
-        (&["one 9.0s", "two", "three 12s of 127.0.0.1:9.", "four"], false),
-        (&["…", "four", "? 3"], true),
+        (&["one 9.0s", "two", "three 12s of 127.0.0.1:9.", "four 2026-01-31T12:00:00Z", "? 3"][..], true),
+        (&["one 9.0s", "two", "three 12s of 127.0.0.1:9.", "four 2026-01-31T12:00:00Z"], false),
+        (&["…", "four 2026-01-31T12:00:00Z", "? 3"], true),
         (&["one 2.0s", "…", "? 3"], true),
-        (&["one 2.0s", "…", "four", "…", "? 3"], true),
+        (&["one 2.0s", "…", "fou…", "…", "? 3"], true),
         (&["one 2.0s", "…", "five", "? 3"], false),
-        (&["one 2.0s", "four", "? 3"], false),
-        (&["four", "? 3"], false),
+        (&["one 2.0s", "four 2026-01-31T12:00:00Z", "? 3"], false),
+        (&["four 2026-01-31T12:00:00Z", "? 3"], false),
         (&["…", "two", "? 3"], false),
-        (&["…", "four", "two", "…", "? 3"], false),
-        (&["…", "thr… of 127…", "fou…r", "? 3"], true),
-        (&["…", "thr… on 127…", "four", "? 3"], false),
+        (&["…", "fou…", "two", "…", "? 3"], false),
+        (&["…", "thr… of 127…", "fou…r …", "? 3"], true),
+        (&["…", "thr… on 127…", "four 2026-01-31T12:00:00Z", "? 3"], false),
         (&["…", "two…two", "…", "? 3"], false),
     ] {
         assert_eq!(holds(shown, &said), want, "{shown:?}");
