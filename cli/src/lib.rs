@@ -52,6 +52,17 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     }
 }
 
+/// Whether the command line understands arguments, the program's name first, without doing what they say.
+///
+/// # Errors
+/// What is wrong with them, in one line.
+pub fn understands(arguments: &[String]) -> Result<(), String> {
+    match Cli::try_parse_from(arguments) {
+        Err(fault) if fault.use_stderr() => Err(one_line(&fault.render().to_string())),
+        _ => Ok(()),
+    }
+}
+
 fn finish(ui: &mut Ui, outcome: Result<command::Exit, CliError>) -> ExitCode {
     match outcome.and_then(|exit| ui.flush().map(|()| exit)) {
         Ok(exit) => exit.into(),

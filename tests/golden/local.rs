@@ -50,12 +50,12 @@ fn marked(output: &str, state: &str) -> String {
 }
 
 /// `12.3s  train-7  running  …`
-fn is_progress(line: &str) -> bool {
+pub(crate) fn is_progress(line: &str) -> bool {
     line.split_once("s  ").is_some_and(|(seconds, _)| seconds.contains('.') && seconds.parse::<f64>().is_ok())
 }
 
 /// Marks words, and draws columns together where a word has become another length.
-fn marked_line(line: &str) -> String {
+pub(crate) fn marked_line(line: &str) -> String {
     let mut text = String::new();
     let mut rest = line;
     while let Some(first) = rest.chars().next() {

@@ -11,9 +11,12 @@ mod documented;
 mod live;
 mod local;
 mod nodes;
+mod pages;
+mod parsed;
 mod reference;
 mod schema;
 mod session;
+mod shell;
 
 use std::ffi::OsStr;
 use std::path::PathBuf;

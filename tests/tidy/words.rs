@@ -20,13 +20,14 @@ const REPLACED: [(&str, &str); 10] = [
 ];
 
 /// Names of others, and commands, that hold a replaced word.
-const FOREIGN: [&str; 9] = [
+const FOREIGN: [&str; 10] = [
     "kill_process_group",
     "kill_process",
     "Signal::KILL",
     ".kill()",
     "kill -9",
     "kill -KILL",
+    "kill -INT",
     // A column of the traces, and files of expected schedules.
     "`tenant`",
     "itp_c06_prio",
