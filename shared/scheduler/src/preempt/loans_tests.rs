@@ -201,6 +201,7 @@ fn who_takes_back_leaves_what_is_reserved_for_others() {
         workloads: Vec::new(),
         tiers: vec!["high".into()],
         share_percent: 50,
+        gpus: None,
         user_percent: None,
     };
     let mut rules = rules();
