@@ -52,6 +52,38 @@ fn a_job_is_not_its_own_parent() {
     passes(53);
 }
 
+/// A run whose end nobody had heard of was told to go beside others' work of its size, which looked like it: nothing became
+/// free for the job that started in its place.
+#[test]
+fn a_run_that_has_ended_is_not_evicted_for_what_others_hold() {
+    passes(17862);
+}
+
+/// A run that was told to go and had gone, unheard of, hid others' work of its size while its place was taken.
+#[test]
+fn who_was_told_to_go_and_has_gone_hides_nobody() {
+    passes(5394);
+}
+
+/// A job that went to another pool between a plan and its claim was claimed under the plan of the pool that it had left.
+#[test]
+fn a_job_that_went_to_another_pool_is_not_claimed_by_the_plan_of_its_old_one() {
+    passes(1119);
+}
+
+/// A job of a team that had used up its hours was to be demoted, and was refused instead since it saves too seldom.
+#[test]
+fn a_job_that_is_demoted_is_let_in() {
+    passes(725);
+}
+
+/// An array whose children fill nodes to the last GPU never started, and kept the pool for itself for ever.
+#[test]
+fn an_array_that_fills_its_nodes_starts() {
+    passes(35);
+    passes(667);
+}
+
 /// Each attempt lost up to a second of what it had used.
 #[test]
 fn usage_is_exact() {

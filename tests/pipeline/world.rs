@@ -8,7 +8,7 @@ use std::task::{Context as TaskContext, Poll, Waker};
 use jiff::Timestamp;
 use osprey_local::{Database, LocalStore, ManualClock, StateDir};
 use osprey_model::definition::JobDefinition;
-use osprey_model::event::JobDetail;
+use osprey_model::event::{BatchStatus, JobDetail};
 use osprey_model::id::{BatchJobId, MessageId};
 use osprey_model::pool::{CapacityType, Pool, PoolMode};
 use osprey_model::sender::Sender;
@@ -237,8 +237,17 @@ impl ObserveCapacity for World {
 }
 
 impl DescribeJobs for World {
-    async fn describe_jobs(&self, _: &[BatchJobId]) -> Result<Vec<JobDetail>, CallError> {
-        Ok(Vec::new())
+    /// What was submitted runs, as far as this Batch knows, and so does what a test has put there (`r-NUMBER`).
+    async fn describe_jobs(&self, ids: &[BatchJobId]) -> Result<Vec<JobDetail>, CallError> {
+        let made = self.submitted.lock().unwrap().len();
+        let is_submitted = |id: &str| (1..=made).any(|number| id == format!("b-{number}"));
+        let is_known = |id: &&BatchJobId| id.as_str().starts_with("r-") || is_submitted(id.as_str());
+        let running = |id: &BatchJobId| JobDetail {
+            job_id: id.to_string(),
+            status: BatchStatus::Running,
+            ..JobDetail::default()
+        };
+        Ok(ids.iter().filter(is_known).map(running).collect())
     }
 }
 

@@ -28,7 +28,7 @@ fn metrics(
     let cluster = cluster(trace, placement);
     let costs = Costs { restart_ms: 60_000, ..Costs::REFERENCE };
     let setting = Setting { costs, ..Setting::of(&cluster) };
-    let schedule = replay::run_decided(&workload, Production { rules: vec![rules], believed }, &setting);
+    let schedule = replay::run_decided(&workload, Production { rules: vec![rules], believed, teams: None }, &setting);
     Ok(Metrics::of(&workload, &schedule, policy.order().dive_above))
 }
 

@@ -106,9 +106,15 @@ const DEMOTIONS_MAX: usize = 20;
 ///
 /// # Errors
 /// When the store or Batch's descriptions fail.
-pub async fn demote<P: Ports>(ctx: &Context<'_>, ports: &P, plan: &Plan, acted: &mut Acted) -> Result<(), Failure> {
+pub async fn demote<P: Ports>(
+    ctx: &Context<'_>,
+    ports: &P,
+    pool: &Pool,
+    plan: &Plan,
+    acted: &mut Acted,
+) -> Result<(), Failure> {
     for job in plan.demotions.iter().take(DEMOTIONS_MAX) {
-        if let Preparation::Moved(pool) = start::prepare(ctx, ports, *job).await? {
+        if let Preparation::Moved(pool) = start::prepare(ctx, ports, &pool.name, *job).await? {
             tracing::info!(job_id = %job, %pool, "a job goes to the tier of preemptible jobs, since its team is over its quota.");
             acted.again(0);
             wake::pool(ports, &pool, 0).await;
@@ -141,7 +147,8 @@ async fn group<P: Ports>(
     jobs: &[(JobId, bool)],
     acted: &mut Acted,
 ) -> Result<bool, Failure> {
-    let prepared = join_all(jobs.iter().map(|(job, _)| start::prepare(ctx, ports, *job))).await;
+    let pool = guard.pool().clone();
+    let prepared = join_all(jobs.iter().map(|(job, _)| start::prepare(ctx, ports, &pool, *job))).await;
     let mut claims = Claims::default();
     for ((job, is_borrowed), preparation) in jobs.iter().zip(prepared) {
         match preparation {

@@ -2,8 +2,10 @@
 //!
 //! 1. Whoever plans next must have seen this: the pool's plan is read first.
 //! 2. The pool is read: the front of its line, what is held, what its nodes have.
-//! 3. Evictions of plans before that aren't done are gone on with, and the pool is read again.
-//! 4. The decision, which is pure.
+//! 3. Evictions of plans before that aren't done are gone on with, and the pool is read again. Of those who go Batch is asked
+//!    who has gone.
+//! 4. The decision, which is pure. Where it evicts somebody Batch is asked whether these still run, and if they don't it is
+//!    made anew.
 //! 5. The plan becomes the pool's, unless somebody planned or claimed since the first step.
 //! 6. What starts is claimed and submitted, each claim under the plan's guard; first what others go for.
 
@@ -20,7 +22,7 @@ use osprey_scheduler::{Plan, Rules, Snapshot, decide};
 use crate::act::{self, Acted};
 use crate::evict::{self, Evicted};
 use crate::load::{self, Loaded};
-use crate::{Ports, rules, snapshot};
+use crate::{Ports, confirm, rules, snapshot};
 
 /// How a cycle ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,8 +56,8 @@ pub async fn run<P: Ports>(ctx: &Context<'_>, ports: &P, pool: &Pool, before: Gu
         loaded = load::load(ports, pool, &rules, looked_at, searched_to).await?;
     }
     let rules = rules::with_orders(rules, &loaded.orders, looked_at);
-    let snapshot = snapshot::of(ctx, pool, &loaded, &rules, looked_at);
-    let plan = decide(&snapshot, &rules, looked_at);
+    confirm::leaving(ports, &mut loaded).await?;
+    let (snapshot, plan) = decided(ctx, ports, pool, &mut loaded, (&rules, looked_at)).await?;
     let no_capacity_since = no_capacity_since(&snapshot);
     let seen = Seen { looked_at, no_capacity_since, searched_to: loaded.searched_to.clone() };
     let Some(mut guard) = before.commit(ports, seen).await? else { return Ok(End::Superseded) };
@@ -65,15 +67,42 @@ pub async fn run<P: Ports>(ctx: &Context<'_>, ports: &P, pool: &Pool, before: Gu
         Evicted::All => act::act(ctx, ports, guard, &plan, &mut acted).await?,
         Evicted::Stopped => {}
         Evicted::Impossible => {
-            let peaceful = Rules { strategy: Strategy::Backfill, ..rules };
-            act::act(ctx, ports, guard, &decide(&snapshot, &peaceful, looked_at), &mut acted).await?;
+            act::act(ctx, ports, guard, &decide(&snapshot, &peaceful(&rules), looked_at), &mut acted).await?;
         }
     }
     act::move_on(ctx, ports, pool, &plan, &mut acted).await?;
-    act::demote(ctx, ports, &plan, &mut acted).await?;
+    act::demote(ctx, ports, pool, &plan, &mut acted).await?;
     act::bring_forward(ctx, ports, &loaded.aged, &acted).await?;
     measure(ports, pool, &snapshot, looked_at);
     Ok(end(&acted))
+}
+
+/// Decisions that find somebody to evict who isn't up as was thought; then nobody is evicted in this cycle.
+const CONFIRMATIONS_MAX: u32 = 3;
+
+/// The snapshot of what was loaded, and what is decided on it: everybody who goes is up, as far as Batch knows.
+async fn decided<P: Ports>(
+    ctx: &Context<'_>,
+    ports: &P,
+    pool: &Pool,
+    loaded: &mut Loaded,
+    (rules, now_ms): (&Rules, i64),
+) -> Result<(Snapshot, Plan), Failure> {
+    for _ in 0..CONFIRMATIONS_MAX {
+        let snapshot = snapshot::of(ctx, pool, loaded, rules, now_ms);
+        let plan = decide(&snapshot, rules, now_ms);
+        if confirm::confirm(ports, loaded, (&snapshot, &plan), now_ms).await? {
+            return Ok((snapshot, plan));
+        }
+    }
+    let snapshot = snapshot::of(ctx, pool, loaded, rules, now_ms);
+    let plan = decide(&snapshot, &peaceful(rules), now_ms);
+    Ok((snapshot, plan))
+}
+
+/// The same rules, by which nobody is evicted.
+fn peaceful(rules: &Rules) -> Rules {
+    Rules { strategy: Strategy::Backfill, ..rules.clone() }
 }
 
 /// Since when the pool doesn't get what it asked for.

@@ -103,6 +103,7 @@ fn victims(eviction: &Eviction, loaded: &Loaded) -> Vec<Victim> {
         let rule = match receipt.opened {
             Opened::Always => Rule::MayPreempt,
             Opened::WhenFull => Rule::MayPreemptWhenFull,
+            Opened::Borrowed => Rule::Borrowing,
         };
         Some(Victim { job: holding.job, attempt: holding.attempt, tier: holding.tier.clone(), rule })
     };
@@ -122,7 +123,8 @@ async fn one<P: Ports>(
         tracing::error!(job_id = %job, victims = victims.len(), "too many jobs would have to go for one; it waits.");
         return Ok(Evicted::Impossible);
     }
-    match start::prepare(ctx, ports, job).await {
+    let pool = guard.pool().clone();
+    match start::prepare(ctx, ports, &pool, job).await {
         Ok(Preparation::Ready(mut prepared)) => {
             prepared.borrow(wanted.is_borrowed);
             claimed(ctx, ports, guard, &prepared, wanted, acted).await

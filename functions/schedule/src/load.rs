@@ -50,7 +50,7 @@ pub struct Loaded {
     pub aged: Vec<JobId>,
     /// How far the line has been looked through for such jobs; `None` when the next search begins at its front.
     pub searched_to: Option<String>,
-    /// The accounts of the teams of the line, where the policy asks for what teams use.
+    /// The accounts of the teams of the line, and of those that borrow, where the policy asks for what teams use.
     pub teams: BTreeMap<String, Account>,
 }
 
@@ -87,7 +87,7 @@ where
         loaded.line.extend(far);
     }
     if rules.asks_of_teams() {
-        loaded.teams = teams(ports, &loaded.line, now_ms).await?;
+        loaded.teams = teams(ports, &loaded, now_ms).await?;
     }
     loaded.capacity = ports.observe_capacity(pool).await.map_err(Failure::call("the observation of a pool"))?;
     Ok(loaded)
@@ -96,13 +96,15 @@ where
 /// Accounts that are read at once.
 const ACCOUNTS_AT_ONCE: usize = 16;
 
-/// The accounts of the teams that have jobs in line: a request a team.
+/// The accounts of the teams that have jobs in line, or run something that is borrowed: a request a team.
 async fn teams<P: QueryItems + Sync>(
     ports: &P,
-    line: &[InLine],
+    loaded: &Loaded,
     now_ms: i64,
 ) -> Result<BTreeMap<String, Account>, Failure> {
-    let names: BTreeSet<&String> = line.iter().filter_map(|job| job.team.as_ref()).collect();
+    let borrowed = loaded.holds.iter().filter(|holding| holding.charge.borrowed);
+    let borrowers = borrowed.filter_map(|holding| holding.team.as_ref());
+    let names: BTreeSet<&String> = loaded.line.iter().filter_map(|job| job.team.as_ref()).chain(borrowers).collect();
     let names: Vec<&String> = names.into_iter().collect();
     let mut teams = BTreeMap::new();
     for some in names.chunks(ACCOUNTS_AT_ONCE) {

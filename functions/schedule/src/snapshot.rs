@@ -76,7 +76,7 @@ pub fn of(ctx: &Context<'_>, pool: &Pool, loaded: &Loaded, rules: &Rules, now_ms
 /// Teams, reserves and users, by the numbers that jobs of a snapshot name them by.
 struct Charges<'a> {
     rules: &'a Rules,
-    /// What the teams of the line use.
+    /// What the teams of the line use, and those that borrow.
     teams: Vec<TeamUse>,
     numbers: BTreeMap<&'a String, u16>,
     users: BTreeMap<&'a String, u32>,
@@ -89,7 +89,7 @@ impl<'a> Charges<'a> {
         Self { rules, teams, numbers, users: BTreeMap::new() }
     }
 
-    /// Whose use a job counts as. A team that has nobody in line is told apart, and no more is known of it.
+    /// Whose use a job counts as. A team that has nobody in line and borrows nothing is told apart, and no more is known of it.
     fn charge(&mut self, team: Option<&'a String>, charge: &'a osprey_model::job::Charge) -> Charge {
         let next = u16::try_from(self.numbers.len()).unwrap_or(u16::MAX);
         let asks = self.rules.asks_of_teams();

@@ -85,6 +85,12 @@ impl Guard {
         }
     }
 
+    /// The pool.
+    #[must_use]
+    pub fn pool(&self) -> &PoolName {
+        &self.pool
+    }
+
     /// The write that demands that this plan is still the pool's, and makes every other step of it, and every plan on
     /// an older snapshot, fail.
     #[must_use]

@@ -89,20 +89,26 @@ impl Prepared {
 pub enum Preparation {
     /// It may be claimed.
     Ready(Box<Prepared>),
-    /// It isn't in the line any more, or isn't due.
+    /// It isn't in the pool's line any more, or isn't due.
     Gone,
     /// It deserves another place than it had when the plan was made: it stands there now.
     Moved(PoolName),
 }
 
-/// Reads a job that a plan starts, and derives it again.
+/// Reads a job that a plan of a pool starts, and derives it again. One that has gone to another pool since isn't the plan's.
 ///
 /// # Errors
 /// When the store or Batch's descriptions fail.
-pub async fn prepare<P: Ports>(ctx: &Context<'_>, ports: &P, id: JobId) -> Result<Preparation, Failure> {
+pub async fn prepare<P: Ports>(
+    ctx: &Context<'_>,
+    ports: &P,
+    pool: &PoolName,
+    id: JobId,
+) -> Result<Preparation, Failure> {
     let Some(loaded) = repository::load(ports, id).await? else { return Ok(Preparation::Gone) };
     let job = &loaded.job;
-    if job.state != JobState::Queued || !job.scheduled || job.not_before > ports.now().as_millisecond() {
+    let stands_here = job.state == JobState::Queued && job.scheduled && job.pool == *pool;
+    if !stands_here || job.not_before > ports.now().as_millisecond() {
         return Ok(Preparation::Gone);
     }
     let again = derive::again(ctx, ports, loaded).await?;

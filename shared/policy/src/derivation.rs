@@ -21,6 +21,9 @@ struct Account {
     number: i64,
 }
 
+/// The step of a job that was moved to the tier of preemptible jobs since its team has used up its quota.
+const DEMOTION: &str = "quota";
+
 /// An identity, and the highest tier that it reaches.
 type Bound<'a> = (&'a Identity, &'a TierName);
 
@@ -62,7 +65,7 @@ impl Policy {
         let Some(tier) = self.preemptible_tier().filter(|tier| tier.name != derivation.tier) else { return derivation };
         let (before, after) = (derivation.priority, derivation.priority.min(self.derive_rules().floor));
         derivation.steps.push(Step {
-            rule: "quota".to_owned(),
+            rule: DEMOTION.to_owned(),
             matched: true,
             contribution: i64::from(after) - i64::from(before),
             priority_after: after.into(),
@@ -72,6 +75,13 @@ impl Policy {
         derivation.priority = after;
         derivation.tier = tier.name.clone();
         derivation
+    }
+
+    /// Whether a job is in its tier since its team has used up its quota.
+    #[must_use]
+    pub(crate) fn is_demoted(derivation: &Derivation) -> bool {
+        // What the rules say ends with the limits of the number, so a rule of this name is no demotion.
+        derivation.steps.last().is_some_and(|step| step.rule == DEMOTION)
     }
 
     /// Tries the rules in order; says why when one fails.

@@ -20,12 +20,12 @@ use crate::headroom;
 use crate::landing::InFlight;
 use crate::order::of_snapshot;
 use crate::plan::{Eviction, Plan, Reservation, Start, Waiting};
-use crate::preempt::{self, Preempting};
+use crate::preempt::{self, Preempting, Spare};
 use crate::priority::Standing;
 use crate::quota::Quotas;
 use crate::reason::WaitReason;
 use crate::reserve::{Kept, Wish};
-use crate::room::{Place, Room, ready_ms};
+use crate::room::{Place, Room, is_empty, ready_ms};
 use crate::rules::{Rules, Strategy};
 use crate::snapshot::{Gate, Hold, Landing, Queued, Running, Snapshot};
 use crate::strategy::{backfill, osprey, strict};
@@ -48,6 +48,8 @@ pub(crate) struct Cycle<'s> {
     ends_ms: Vec<i64>,
     evictors_end_ms: Vec<i64>,
     started: BTreeSet<JobId>,
+    /// Whether something runs that is borrowed.
+    pub has_loans: bool,
     /// Who may be evicted and has been.
     pub preempting: Preempting,
     /// What was looked for in vain, with the earliest end of those who asked. Room only shrinks while a plan grows, so
@@ -108,6 +110,7 @@ impl<'s> Cycle<'s> {
             ends_ms: Vec::new(),
             evictors_end_ms: Vec::new(),
             started: BTreeSet::new(),
+            has_loans: snapshot.running.iter().any(|running| running.is_borrowed),
             preempting: Preempting::default(),
             refused: BTreeMap::new(),
             pool_gpus: 0,
@@ -115,6 +118,9 @@ impl<'s> Cycle<'s> {
         };
         cycle.pool_gpus = cycle.room.gpus();
         cycle.quotas = Quotas::new(snapshot, rules, cycle.pool_gpus, now_ms);
+        let unheard = snapshot.running.iter().filter(|running| is_anywhere && !running.has_landed);
+        let gpus = unheard.map(|running| running.shape.all_gpus().saturating_mul(running.children.max(1)));
+        cycle.room.expect_unheard(gpus.fold(0, u32::saturating_add));
         snapshot.running.iter().filter(|running| !running.has_landed).for_each(|running| cycle.assume(running));
         cycle
     }
@@ -165,31 +171,41 @@ impl<'s> Cycle<'s> {
         let end_ms = self.end_of(job, place.holds());
         self.quotas.charge(job, demand.gpus());
         self.room.take(place.holds());
-        self.kept.started(place.holds(), end_ms);
+        self.kept.started(place.holds(), end_ms, job.charge.reserve.is_some());
         if let Some(in_flight) = &mut self.in_flight {
             in_flight.add(demand);
         }
         end_ms
     }
 
-    /// Lets runs go, by their places in the snapshot, and starts a job in their place. `None`, and everything as it was,
-    /// when it still doesn't fit: Batch may let it land elsewhere.
-    pub(crate) fn start_instead(&mut self, job: &Queued, child: Option<u32>, goers: &[usize]) -> Option<Start> {
-        let before = (self.room.clone(), self.kept.clone(), self.in_flight.clone());
+    /// Lets runs go, by their places in the snapshot, and starts a job in their place, which leaves so many GPUs free. `None`,
+    /// and everything as it was, when it still doesn't fit: Batch may let it land elsewhere.
+    pub(crate) fn start_instead(
+        &mut self,
+        job: &Queued,
+        child: Option<u32>,
+        goers: &[usize],
+        headroom: u32,
+    ) -> Option<Start> {
+        let before = (self.room.clone(), self.kept.clone(), self.in_flight.clone(), self.quotas.clone());
         self.preempting.goes(goers);
         for running in goers.iter().filter_map(|place| self.snapshot.running.get(*place)) {
             self.room.give(&running.holds);
             self.kept.gone(&running.holds, self.end_of_running(running));
+            self.quotas.gone(running);
             if let Some(in_flight) = &mut self.in_flight {
                 in_flight.give(&running.holds);
             }
         }
         let demand = Demand::of(job, &self.room);
-        let may = self.quotas.allows(job, demand.gpus()) == Ok(false)
-            && self.quotas.leaves(job, demand.gpus(), self.room.free()).is_ok();
-        let place = self.look(job, demand).ok().filter(|_| may && self.is_new(job, child));
+        let (gpus, free) = (demand.gpus(), self.room.free());
+        let may = self.quotas.allows(job, gpus) == Ok(false)
+            && self.quotas.leaves(job, gpus, free).is_ok()
+            && free.saturating_sub(gpus) >= headroom;
+        let place = self.look(job, demand).ok().filter(|place| self.leaves_nodes(place, &before.0, headroom));
+        let place = place.filter(|_| may && self.is_new(job, child));
         let Some(place) = place else {
-            (self.room, self.kept, self.in_flight) = before;
+            (self.room, self.kept, self.in_flight, self.quotas) = before;
             self.preempting.stays(goers);
             return None;
         };
@@ -198,6 +214,22 @@ impl<'s> Cycle<'s> {
         // There is more room than before: what was refused may fit.
         self.refused.clear();
         Some(Start { job: job.job, child, is_borrowed: false, holds: place.into() })
+    }
+
+    /// Whether a job that starts in the place of others leaves as many whole nodes empty as it has to: it may take those that
+    /// weren't empty before.
+    fn leaves_nodes(&self, place: &Place, before: &Room<'_>, headroom: u32) -> bool {
+        let was_empty =
+            |hold: &&Hold| before.node(hold.node).is_some_and(|node| is_empty(node, before.free_of(hold.node)));
+        self.in_flight.is_some()
+            || !place.holds().iter().any(|hold| was_empty(&hold))
+            || headroom::leaves_nodes(&self.room, place.holds(), headroom).is_ok()
+    }
+
+    /// What a job must leave free that takes back what is lent.
+    pub(crate) fn spare(&self, job: &Queued, standing: Standing) -> Spare {
+        let headroom = self.headroom(job, standing).min(self.room.free());
+        Spare { headroom, reserved: self.quotas.kept_from(job).0 }
     }
 
     /// Takes in an eviction; when what runs ends is told again, without those that go.
@@ -217,7 +249,8 @@ impl<'s> Cycle<'s> {
             self.know_ends();
         }
         let run_ms = i64::try_from(job.expected_ms.unwrap_or(self.rules.unknown_ms)).unwrap_or(i64::MAX);
-        Wish { job: job.job, demand: Demand::of(job, &self.room), run_ms, now_ms: self.now_ms }
+        let spare = self.quotas.kept_from(job).0;
+        Wish { job: job.job, demand: Demand::of(job, &self.room), spare, run_ms, now_ms: self.now_ms }
     }
 
     /// Whether a job isn't started twice: a snapshot may contradict itself.
@@ -236,7 +269,8 @@ impl<'s> Cycle<'s> {
             return Err(WaitReason::Headroom { gpus, free, kept: headroom });
         }
         let least_end_ms = self.end_from(job, self.now_ms);
-        if let Some((end_ms, refusal)) = self.refused.get(&demand)
+        // What others have to leave free whoever it is for may take.
+        if let Some((end_ms, refusal)) = self.refused.get(&demand).filter(|_| job.charge.reserve.is_none())
             && least_end_ms.unwrap_or(i64::MAX) >= *end_ms
         {
             return Err(refusal.reason(least_end_ms, free));
@@ -273,7 +307,20 @@ impl<'s> Cycle<'s> {
                 None => (i64::MIN, Refusal::Room(self.short(self.no_room(demand)))),
             });
         };
+        self.leaves_pool(job, demand)?;
         self.lands_well(job, demand).map(|()| place)
+    }
+
+    /// Whether a job leaves the pool enough for every reservation whose job has to leave something free for others; whoever
+    /// that is left for needn't.
+    fn leaves_pool(&self, job: &Queued, demand: Demand) -> Result<(), (i64, Refusal)> {
+        if job.charge.reserve.is_some() {
+            return Ok(());
+        }
+        let end_ms = self.end_from(job, self.all_ready_ms).unwrap_or(i64::MAX);
+        let Some(keep) = self.kept.delayed_by_any(demand.gpus(), end_ms) else { return Ok(()) };
+        let least_end_ms = self.end_from(job, self.now_ms).unwrap_or(i64::MAX);
+        Err((least_end_ms, Refusal::Delay { head: keep.job, at_ms: keep.at_ms }))
     }
 
     /// Where Batch chooses the nodes: whether a job may land on any that has room for it.

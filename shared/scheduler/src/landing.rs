@@ -65,7 +65,8 @@ impl<'s> InFlight<'s> {
         };
         let nodes: Vec<(&Node, (u32, u32))> = nodes.map(|(_, node, free)| (node, margin(free))).collect();
         let others = Others::of(shape, jobs, self.room.largest());
-        let spoilt = others.spoil(nodes.iter().map(|(_, margin)| margin.0), nodes.iter().map(|(_, margin)| margin.1));
+        let margins: Vec<(u32, u32)> = nodes.iter().map(|(_, margin)| *margin).collect();
+        let spoilt = others.spoil(&margins);
         let mut missing = wanted;
         // The largest nodes may be the ones that are spoilt.
         let mut left: Vec<&Node> = nodes.iter().map(|node| node.0).collect();
@@ -90,11 +91,13 @@ struct Others {
     nodes: u64,
     gpus: u64,
     vcpus: u64,
+    /// The most GPUs and vCPUs that one of them takes.
+    most: (u32, u32),
 }
 
 impl Others {
     fn of(shape: Shape, jobs: &BTreeMap<Shape, u32>, largest: u32) -> Self {
-        let mut others = Self { nodes: 0, gpus: 0, vcpus: 0 };
+        let mut others = Self { nodes: 0, gpus: 0, vcpus: 0, most: (0, 0) };
         for (other, count) in jobs {
             let count = u64::from(if *other == shape { count.saturating_sub(1) } else { *count });
             let is_whole = other.nodes > 1 || other.gpus > largest;
@@ -104,17 +107,23 @@ impl Others {
             others.nodes = others.nodes.saturating_add(on);
             others.gpus = others.gpus.saturating_add(on.saturating_mul(gpus.into()));
             let vcpus = if is_whole { u32::MAX } else { other.vcpus };
+            if count > 0 {
+                others.most = (others.most.0.max(gpus), others.most.1.max(vcpus));
+            }
             others.vcpus = others.vcpus.saturating_add(on.saturating_mul(vcpus.into()));
         }
         others
     }
 
     /// Most nodes that they can spoil, by what each of them stands of GPUs and of vCPUs.
-    fn spoil(&self, gpus: impl Iterator<Item = u32>, vcpus: impl Iterator<Item = u32>) -> usize {
-        let by_gpus = cheapest(gpus, self.gpus);
+    fn spoil(&self, margins: &[(u32, u32)]) -> usize {
+        let by_gpus = cheapest(margins.iter().map(|margin| margin.0), self.gpus);
         // Where nothing in flight needs vCPUs they spoil nothing.
-        let by_vcpus = if self.vcpus == 0 { 0 } else { cheapest(vcpus, self.vcpus) };
-        (by_gpus + by_vcpus).min(usize::try_from(self.nodes).unwrap_or(usize::MAX))
+        let by_vcpus = if self.vcpus == 0 { 0 } else { cheapest(margins.iter().map(|margin| margin.1), self.vcpus) };
+        // Nobody takes a part of what he takes: jobs of 4 GPUs spoil a node that stands 5 only by two of them.
+        let jobs = |margin: u32, most: u32| if most == 0 { u32::MAX } else { margin.div_ceil(most) };
+        let needed = margins.iter().map(|(gpus, vcpus)| jobs(*gpus, self.most.0).min(jobs(*vcpus, self.most.1)));
+        (by_gpus + by_vcpus).min(cheapest(needed, self.nodes))
     }
 }
 
@@ -181,6 +190,26 @@ mod tests {
             flight.add(gpus(1));
         }
         assert!(!flight.allows(gpus(1)));
+    }
+
+    /// An array whose children fill nodes to the last GPU, or vCPU, never started: the others were thought to spoil a node
+    /// each by a part of what they take.
+    #[test]
+    fn children_that_fill_nodes_exactly_leave_each_other_their_places() {
+        let node = Node { vcpus: 96, ..Node::new(8) };
+        let two = Snapshot { nodes: vec![node; 2], ..Snapshot::default() };
+        let array = |gpus, vcpus, count| Demand::Children { shape: Shape { nodes: 1, gpus, vcpus }, count };
+        for (gpus, vcpus, count) in [(4, 0, 4), (2, 0, 8), (4, 48, 4), (1, 12, 16)] {
+            let flight = InFlight::new(Room::empty(&two));
+            assert!(flight.allows(array(gpus, vcpus, count)), "{count} of {gpus} GPUs and {vcpus} vCPUs");
+        }
+        // Three GPUs don't fill a node, and two nodes hold two each.
+        let flight = InFlight::new(Room::empty(&two));
+        assert!(flight.allows(array(3, 0, 4)) && !flight.allows(array(3, 0, 5)));
+        // What isn't of their size may be in the way of two of them.
+        let mut flight = InFlight::new(Room::empty(&two));
+        flight.add(gpus(1));
+        assert!(!flight.allows(array(4, 0, 4)) && flight.allows(array(4, 0, 3)));
     }
 
     #[test]

@@ -20,18 +20,23 @@ use crate::rules::{Over, Rules};
 use crate::snapshot::{Charge, Queued, Running, Snapshot};
 
 /// Whether a job that waits may have a running one evicted because that one is borrowed: it goes on beyond its team's
-/// quota, and the waiting job is within its own. No tier needs to allow it. Of those that may go the borrowed ones of the
-/// team that is furthest over come first, which is what `share_gpu_ms` of a team says.
+/// quota, and the waiting job is within its own. No tier needs to allow it, and the waiting job needn't be the more urgent
+/// one: whoever borrows has what others leave. What is preemptible takes nothing back, since it yields to everybody.
 #[must_use]
 pub fn may_take_back(waiting: &Queued, running: &Running, snapshot: &Snapshot, rules: &Rules) -> bool {
     let is_other = waiting.charge.team.is_none() || waiting.charge.team != running.charge.team;
-    running.is_borrowed && is_other && is_within(waiting.charge, waiting.tier, snapshot, rules)
+    let is_within = team_of(waiting.charge, snapshot).is_none_or(|team| team.over_hours((0, 0)).is_none());
+    is_other && is_within && !is_free(waiting.tier, rules) && is_loan(running, snapshot)
 }
 
-/// Whether a team is within its GPU-hours, as of the snapshot.
-fn is_within(charge: Charge, tier: u16, snapshot: &Snapshot, rules: &Rules) -> bool {
-    let team = charge.team.and_then(|team| snapshot.teams.get(usize::from(team)));
-    is_free(tier, rules) || team.is_none_or(|team| team.over_hours((0, 0)).is_none())
+/// Whether a run is borrowed, and its team still over its GPU-hours: once it is within them again, what it has is its own.
+pub(crate) fn is_loan(running: &Running, snapshot: &Snapshot) -> bool {
+    let team = team_of(running.charge, snapshot);
+    running.is_borrowed && team.is_none_or(|team| team.over_hours((0, 0)).is_some())
+}
+
+fn team_of(charge: Charge, snapshot: &Snapshot) -> Option<&TeamUse> {
+    snapshot.teams.get(usize::from(charge.team?))
 }
 
 /// Whether no quota of GPU-hours holds the jobs of a tier: that of preemptible jobs, which yield to everybody.
@@ -77,6 +82,18 @@ impl<'s> Quotas<'s> {
         if let Some(user) = charge.user {
             let held = self.users.entry((reserve, user)).or_default();
             *held = held.saturating_add(gpus);
+        }
+    }
+
+    /// Takes in that a run goes.
+    pub fn gone(&mut self, running: &Running) {
+        let Charge { reserve: Some(reserve), user, .. } = running.charge else { return };
+        let gpus = running.shape.all_gpus().saturating_mul(running.children.max(1));
+        if let Some(held) = self.reserved.get_mut(&reserve) {
+            *held = held.saturating_sub(gpus);
+        }
+        if let Some(held) = user.and_then(|user| self.users.get_mut(&(reserve, user))) {
+            *held = held.saturating_sub(gpus);
         }
     }
 
@@ -160,20 +177,22 @@ impl<'s> Quotas<'s> {
     /// # Errors
     /// Why it may not start.
     pub fn leaves(&self, job: &Queued, gpus: u32, free: u32) -> Result<(), WaitReason> {
-        if gpus == 0 || self.rules.quota.reserves.is_empty() {
-            return Ok(());
-        }
-        let others = (0_u16..).zip(&self.rules.quota.reserves).filter(|(place, _)| job.charge.reserve != Some(*place));
-        let (mut kept, mut whole) = (0_u32, 0_u32);
-        for (place, reserve) in others {
-            let gpus = reserve.gpus(self.pool_gpus);
-            whole = whole.saturating_add(gpus);
-            kept = kept.saturating_add(gpus.saturating_sub(self.reserved.get(&place).copied().unwrap_or(0)));
-        }
-        if gpus.saturating_add(kept) <= free {
+        let (kept, whole) = self.kept_from(job);
+        if gpus == 0 || gpus.saturating_add(kept) <= free {
             return Ok(());
         }
         Err(WaitReason::Reserved { gpus, free, kept, open: self.pool_gpus.saturating_sub(whole) })
+    }
+
+    /// GPUs that must stay free for others beside a job, since they are reserved for these and not held by them; and all
+    /// that is reserved for others.
+    pub fn kept_from(&self, job: &Queued) -> (u32, u32) {
+        let others = (0_u16..).zip(&self.rules.quota.reserves).filter(|(place, _)| job.charge.reserve != Some(*place));
+        others.fold((0_u32, 0_u32), |(kept, whole), (place, reserve)| {
+            let gpus = reserve.gpus(self.pool_gpus);
+            let held = self.reserved.get(&place).copied().unwrap_or(0);
+            (kept.saturating_add(gpus.saturating_sub(held)), whole.saturating_add(gpus))
+        })
     }
 
     /// Whether a job that waits for this reason goes to the tier of preemptible jobs.

@@ -312,6 +312,34 @@ fn what_goes_by_its_age_goes_before_the_order_of_teams() {
     assert_eq!(numbers(order::of_snapshot(&snapshot, &rules, NOW).into_iter().map(|job| job.job)), [1, 2]);
 }
 
+/// A reservation was for the time when a job fits, and what it has to leave for others didn't yet: nothing was passed until
+/// it did, and the pool ran empty.
+#[test]
+fn a_job_that_has_to_leave_a_reserve_is_passed_until_both_fit_and_not_delayed_beyond() {
+    let quarter = Reserve { share_percent: 25, user_percent: None, ..interactive().reserves.remove(0) };
+    let rules = rules(QuotaRules { reserves: vec![quarter], ..QuotaRules::default() });
+    let running = |number, gpus, hours: i64| Running {
+        holds: vec![Hold::gpus(0, gpus)],
+        has_landed: true,
+        expected_end_ms: Some(NOW + hours * 3_600_000),
+        ..Running::new(id(number), Shape::gpus(gpus))
+    };
+    // 20 of 40 are free; 10 are kept, so 24 start once 34 are free: in ten hours, and not in one.
+    let plan = |beside: Queued| {
+        let queued = vec![job(1, None, 700, 24, 5), beside];
+        let running = vec![running(90, 12, 1), running(91, 8, 10)];
+        decide(&Snapshot { nodes: vec![Node::new(40)], running, queued, ..Snapshot::default() }, &rules, NOW)
+    };
+    let short = plan(job(2, None, 500, 10, 5));
+    assert_eq!((started(&short), short.reservations[0].at_ms), (vec![2], NOW + 36_000_000));
+    let long = plan(job(2, None, 500, 10, 20));
+    assert_eq!(started(&long), [0_u128; 0]);
+    assert!(matches!(reason(&long, 2), WaitReason::WouldDelay { head, .. } if head == id(1)));
+    // Whoever it is kept for takes nothing that the first one waits for.
+    let own = Queued { charge: Charge { reserve: Some(0), ..Charge::default() }, ..job(2, None, 500, 10, 20) };
+    assert_eq!(started(&plan(own)), [2]);
+}
+
 /// Teams, jobs by (team, user, number, GPUs, hours), and the switches of a policy.
 type Drawn = (Vec<(u64, u32)>, Vec<(u16, u32, u32, u32, u64)>, bool, bool);
 

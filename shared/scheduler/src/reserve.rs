@@ -23,6 +23,8 @@ pub(crate) struct Kept {
     /// For each node with reservations, what is left at the begin of each: the only moments at which less is free than
     /// the moment before.
     points: BTreeMap<u32, Vec<Point>>,
+    /// What is left of the pool at the begin of each reservation whose job has to leave GPUs free for others.
+    of_pool: Vec<OfPool>,
     ends: BTreeMap<u32, Ends>,
     /// The same of all nodes together, once it is asked for.
     all_ends: Option<Ends>,
@@ -45,6 +47,15 @@ struct Point {
     keep: usize,
     gpus: i64,
     vcpus: i64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct OfPool {
+    at_ms: i64,
+    /// The reservation, by its place in the list.
+    keep: usize,
+    /// GPUs, without its job and what that has to leave.
+    gpus: i64,
 }
 
 /// When what a node runs ends, the earliest first, and how much has been given back by then.
@@ -153,10 +164,14 @@ impl Kept {
         self.all_ends.get_or_insert_with(|| Ends::of(ends.values().flat_map(Ends::each).collect()))
     }
 
-    /// Takes in a job that starts now.
-    pub fn started(&mut self, holds: &[Hold], end_ms: i64) {
+    /// Takes in a job that starts now; `of_reserve` says whether it takes from what others have to leave free.
+    pub fn started(&mut self, holds: &[Hold], end_ms: i64, of_reserve: bool) {
         if !self.is_known {
             return;
+        }
+        if !of_reserve {
+            let gpus: i64 = holds.iter().map(|hold| i64::from(hold.gpus)).sum();
+            self.of_pool.iter_mut().filter(|point| point.at_ms < end_ms).for_each(|point| point.gpus -= gpus);
         }
         for hold in holds {
             for point in self.points.get_mut(&hold.node).into_iter().flatten().filter(|point| point.at_ms < end_ms) {
@@ -172,6 +187,8 @@ impl Kept {
 
     /// Takes in that a job goes which was to run until then. When the others end has to be told again.
     pub fn gone(&mut self, holds: &[Hold], end_ms: i64) {
+        let gpus: i64 = holds.iter().map(|hold| i64::from(hold.gpus)).sum();
+        self.of_pool.iter_mut().filter(|point| point.at_ms < end_ms).for_each(|point| point.gpus += gpus);
         for hold in holds {
             for point in self.points.get_mut(&hold.node).into_iter().flatten().filter(|point| point.at_ms < end_ms) {
                 point.gpus += i64::from(hold.gpus);
@@ -192,6 +209,13 @@ impl Kept {
         let points = self.points.get(&hold.node)?;
         let short = points.iter().filter(|point| point.at_ms < end_ms).find(is_short)?;
         self.list.get(short.keep)
+    }
+
+    /// The first reservation that a job of so many GPUs until then would delay wherever it is: too little of the pool would be
+    /// left for what has to stay free beside that one.
+    pub fn delayed_by_any(&self, gpus: u32, end_ms: i64) -> Option<&Keep> {
+        let is_short = |point: &&OfPool| point.at_ms < end_ms && point.gpus < i64::from(gpus);
+        self.list.get(self.of_pool.iter().find(is_short)?.keep)
     }
 
     /// The first reservation that a job until then would delay if it landed on one of the nodes that are kept.
@@ -227,8 +251,35 @@ impl Kept {
             let point = Point { at_ms, keep, gpus: left.gpus, vcpus: left.vcpus };
             self.points.entry(hold.node).or_default().push(point);
         }
+        let gpus: i64 = holds.iter().map(|hold| i64::from(hold.gpus)).sum();
+        let inside = |point: &&mut OfPool| at_ms <= point.at_ms && point.at_ms < until_ms;
+        self.of_pool.iter_mut().filter(inside).for_each(|point| point.gpus -= gpus);
+        if wanted.spare > 0 {
+            let gpus = self.pool_at(room, at_ms) - gpus - i64::from(wanted.spare);
+            self.of_pool.push(OfPool { at_ms, keep, gpus });
+        }
         self.list.push(Keep { job: wanted.job, at_ms, until_ms, holds });
         self.list.last()
+    }
+
+    /// GPUs that the pool has free at a time, without what is kept of it then.
+    fn pool_at(&mut self, room: &Room<'_>, at_ms: i64) -> i64 {
+        let kept = self.list.iter().filter(|keep| keep.at_ms <= at_ms && at_ms < keep.until_ms);
+        let kept: i64 = kept.flat_map(|keep| &keep.holds).map(|hold| i64::from(hold.gpus)).sum();
+        i64::from(room.free()) + self.all_ends().by(at_ms).0 - kept
+    }
+
+    /// From when on the pool has GPUs for a job and for what it has to leave free beside it.
+    fn pool_free_from(&mut self, room: &Room<'_>, wanted: &Wish) -> Option<i64> {
+        if wanted.spare == 0 {
+            return Some(wanted.now_ms);
+        }
+        let gpus = i64::from(wanted.demand.gpus()) + i64::from(wanted.spare);
+        let mut times = self.all_ends().at_ms.clone();
+        times.extend(self.list.iter().map(|keep| keep.until_ms).chain([wanted.now_ms]));
+        times.retain(|at_ms| *at_ms >= wanted.now_ms);
+        times.sort_unstable();
+        times.into_iter().find(|at_ms| self.pool_at(room, *at_ms) >= gpus)
     }
 
     /// What a node has free at a time, as if nothing were kept of it.
@@ -264,7 +315,7 @@ impl Kept {
     }
 
     fn earliest(&mut self, room: &Room<'_>, wanted: &Wish) -> Option<(i64, Vec<Hold>)> {
-        let from_ms = wanted.now_ms;
+        let from_ms = self.pool_free_from(room, wanted)?;
         match wanted.demand {
             Demand::Nodes(shape) if !room.takes_whole(shape) => {
                 self.earliest_on_one(room, shape, wanted.run_ms, from_ms)
@@ -371,6 +422,8 @@ fn children<'n>(nodes: impl Iterator<Item = (u32, &'n Node, Free)>, shape: Shape
 pub(crate) struct Wish {
     pub job: JobId,
     pub demand: Demand,
+    /// GPUs of the pool that have to stay free for others beside it.
+    pub spare: u32,
     /// How long it is to be kept.
     pub run_ms: i64,
     pub now_ms: i64,

@@ -50,6 +50,8 @@ pub(crate) struct Room<'s> {
     overdrawn: BTreeSet<u32>,
     /// The most GPUs that a node has.
     largest: u32,
+    /// GPUs that dispatches in flight may hold already: what seems to be others' work may be theirs.
+    unheard: u32,
     index: Index,
 }
 
@@ -88,7 +90,7 @@ impl<'s> Room<'s> {
             nodes.iter().map(|node| if is_open(node) { left(node) } else { Free::default() }).collect();
         let free_total = free.iter().fold(0_u32, |sum, free| sum.saturating_add(free.gpus));
         let index = Index::of(nodes, &free, largest);
-        Self { nodes, free, free_total, overdrawn: BTreeSet::new(), largest, index }
+        Self { nodes, free, free_total, overdrawn: BTreeSet::new(), largest, unheard: 0, index }
     }
 
     /// What running jobs leave, as far as `counts` says.
@@ -175,10 +177,19 @@ impl<'s> Room<'s> {
         None
     }
 
-    /// How many jobs of a shape the nodes could hold, if nothing but foreign work ran.
+    /// Takes in that so many GPUs may be held by dispatches of which nobody has heard that they run.
+    pub(crate) fn expect_unheard(&mut self, gpus: u32) {
+        self.unheard = gpus;
+    }
+
+    /// How many jobs of a shape the nodes could hold, if nothing but foreign work ran. What may be ours isn't foreign.
     pub(crate) fn most(&self, shape: Shape) -> u32 {
         let nodes = self.nodes.iter().filter(|node| node.state != NodeState::Closed);
-        nodes.fold(0_u32, |sum, node| sum.saturating_add(left(node).times(shape)))
+        let bare = |node: &Node| {
+            let foreign_gpus = node.foreign_gpus.saturating_sub(self.unheard);
+            left(&Node { foreign_gpus, ..*node })
+        };
+        nodes.fold(0_u32, |sum, node| sum.saturating_add(bare(node).times(shape)))
     }
 
     fn tightest(&self, shape: Shape, may: impl Fn(&Hold) -> bool) -> Option<Hold> {

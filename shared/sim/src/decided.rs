@@ -7,8 +7,8 @@ use osprey_model::id::JobId;
 use osprey_model::pool::CapacityType;
 use osprey_scheduler::order::Key;
 use osprey_scheduler::plan::{Eviction, Plan, Receipt, Start};
-use osprey_scheduler::snapshot::{Evicted, Hold, Node, Queued, Running, Shape};
-use osprey_scheduler::{Rules, Snapshot, Strategy as Rule, decide};
+use osprey_scheduler::snapshot::{Charge, Evicted, Hold, Node, Queued, Running, Shape};
+use osprey_scheduler::{Rules, Snapshot, Strategy as Rule, WaitReason, decide};
 
 use crate::cluster::{Cluster, Placement};
 use crate::estimates::Believed;
@@ -16,10 +16,16 @@ use crate::machine::Machine;
 use crate::pool::Pool;
 use crate::scenario::Scenario;
 use crate::strategy::Strategy;
+use crate::teams::{Teams, next_midnight};
 use crate::workload::Job;
 
 /// While a job waits that others may be evicted for, and estimates may be wrong, it is looked at this often.
 const LOOK_AGAIN_MS: u64 = 60_000;
+/// While something is borrowed and others wait, they are looked at this often: what they have waited is what they take it
+/// back for.
+const LOANS_LOOK_AGAIN_MS: u64 = 300_000;
+/// Midnights without anything that runs after which a job that no quota lets start is given up: a week's quota passes.
+const MIDNIGHTS_MAX: u32 = 8;
 
 /// A production strategy.
 #[derive(Clone, Debug)]
@@ -28,12 +34,14 @@ pub struct Production {
     pub rules: Vec<Rules>,
     /// What is believed of run times.
     pub believed: Believed,
+    /// What teams use, where the policy asks for it.
+    pub teams: Option<Teams>,
 }
 
 impl From<Rules> for Production {
     /// The same rules everywhere, with exact run times.
     fn from(rules: Rules) -> Self {
-        Self { rules: vec![rules], believed: Believed::Exact }
+        Self { rules: vec![rules], believed: Believed::Exact, teams: None }
     }
 }
 
@@ -70,6 +78,9 @@ pub struct Decided<'s> {
     lots: Vec<Lot>,
     places: BTreeMap<JobId, usize>,
     onlooker: Option<Onlooker<'s>>,
+    teams: Option<Teams>,
+    /// Midnights on which nothing ran, since something started.
+    midnights: u32,
 }
 
 /// One pool: each has a plan of its own.
@@ -81,13 +92,24 @@ struct Lot {
     snapshot: Snapshot,
     /// The places of the snapshot's running jobs, in its order.
     running: Vec<usize>,
+    /// Whether a job waits for its team's GPU-hours.
+    waits_for_hours: bool,
+}
+
+/// What a pass did.
+#[derive(Default)]
+struct Passed {
+    evicted: Vec<usize>,
+    /// Runs that ended by it.
+    closed: Vec<Running>,
+    has_started: bool,
 }
 
 impl<'s> Decided<'s> {
     /// Nobody waits. Where nodes don't matter the cluster is one large node.
     #[must_use]
     pub fn new(production: Production, cluster: &Cluster, scenario: Option<&'s Scenario>) -> Self {
-        let Production { rules, believed } = production;
+        let Production { rules, believed, teams } = production;
         let nodes: Vec<Vec<u32>> = match (scenario, cluster.placement) {
             (Some(scenario), _) => {
                 let shapes = scenario.shapes();
@@ -106,7 +128,8 @@ impl<'s> Decided<'s> {
             first += u32::try_from(lot.snapshot.nodes.len()).unwrap_or(0);
             lot
         });
-        Self { believed, scenario, lots: lots.collect(), places: BTreeMap::new(), onlooker: None }
+        let lots = lots.collect();
+        Self { believed, scenario, lots, places: BTreeMap::new(), onlooker: None, teams, midnights: 0 }
     }
 
     /// The same, and somebody is told of every pass.
@@ -126,6 +149,7 @@ impl<'s> Decided<'s> {
             ran_ms: done_ms,
             not_before_ms: time(machine.now_ms()),
             expected_ms: believed_ms.map(|ms| ms + machine.restart_ms(job)),
+            charge: Charge { team: spec.team.filter(|_| self.teams.is_some()), reserve: spec.reserve, user: None },
             ..Queued::new(id(job), Shape::gpus(spec.gpus))
         }
     }
@@ -149,16 +173,59 @@ impl<'s> Decided<'s> {
                 self.believed.learn(machine.job(*job));
             }
             let mut places = lot.running.iter();
-            lot.snapshot.running.retain(|_| places.next().is_some_and(runs));
+            let (running, ended): (Vec<Running>, Vec<Running>) =
+                lot.snapshot.running.drain(..).partition(|_| places.next().is_some_and(runs));
+            lot.snapshot.running = running;
             lot.running.retain(runs);
+            close(&mut self.teams, &ended, time(machine.now_ms()));
         }
+    }
+
+    /// Decides about a pool and acts on it. Answers who was evicted.
+    fn pass_lot<P: Pool>(&mut self, pool: usize, machine: &mut Machine<'_, P>) -> Vec<usize> {
+        let now_ms = time(machine.now_ms());
+        if let Some(teams) = self.teams.as_ref().filter(|_| self.lots.get(pool).is_some_and(Lot::has_waiting)) {
+            let uses = teams.uses(self.lots.iter().flat_map(|lot| &lot.snapshot.running), now_ms);
+            if let Some(lot) = self.lots.get_mut(pool) {
+                lot.snapshot.teams = uses;
+            }
+        }
+        let onlooker = self.onlooker;
+        let tell = |lot: &Lot, now_ms: i64, plan: &Plan| {
+            if let Some(Onlooker(see)) = onlooker {
+                see(&Sight { pool, snapshot: &lot.snapshot, rules: &lot.rules, now_ms, plan });
+            }
+        };
+        let Some(lot) = self.lots.get_mut(pool) else { return Vec::new() };
+        let Passed { evicted, closed, has_started } = lot.pass(&self.places, machine, tell);
+        close(&mut self.teams, &closed, now_ms);
+        if has_started {
+            self.midnights = 0;
+        }
+        evicted
+    }
+}
+
+/// Closes runs in the accounts of their teams.
+fn close(teams: &mut Option<Teams>, ended: &[Running], now_ms: i64) {
+    if let Some(teams) = teams {
+        ended.iter().for_each(|running| teams.close(running, now_ms));
     }
 }
 
 impl Lot {
     fn new(rules: Rules, first: u32, nodes: Vec<u32>) -> Self {
         let nodes = nodes.into_iter().map(Node::new).collect();
-        Self { rules, first, snapshot: Snapshot { nodes, ..Snapshot::default() }, running: Vec::new() }
+        let snapshot = Snapshot { nodes, ..Snapshot::default() };
+        Self { rules, first, snapshot, running: Vec::new(), waits_for_hours: false }
+    }
+
+    fn has_waiting(&self) -> bool {
+        !self.snapshot.queued.is_empty()
+    }
+
+    fn has_loans(&self) -> bool {
+        self.has_waiting() && self.snapshot.running.iter().any(|running| running.is_borrowed)
     }
 
     /// Takes over which nodes are there.
@@ -169,30 +236,35 @@ impl Lot {
         }
     }
 
-    /// Decides and acts on it. Answers who was evicted.
+    /// Decides and acts on it.
     fn pass<P: Pool>(
         &mut self,
         places: &BTreeMap<JobId, usize>,
         machine: &mut Machine<'_, P>,
         tell: impl Fn(&Self, i64, &Plan),
-    ) -> Vec<usize> {
-        if self.snapshot.queued.is_empty() {
-            return Vec::new();
+    ) -> Passed {
+        self.waits_for_hours = false;
+        if !self.has_waiting() {
+            return Passed::default();
         }
         self.look(&machine.pool);
         let now_ms = time(machine.now_ms());
         let plan = decide(&self.snapshot, &self.rules, now_ms);
         tell(self, now_ms, &plan);
+        let is_of_hours = |reason| matches!(reason, WaitReason::OverQuota { limit, .. } if limit.is_of_time());
+        self.waits_for_hours = plan.waiting.iter().any(|waiting| is_of_hours(waiting.reason));
+        let mut passed = Passed { has_started: !plan.starts.is_empty(), ..Passed::default() };
         for start in plan.starts {
             self.start(start, false, places, machine);
         }
-        let mut evicted = Vec::new();
         for Eviction { start, victims, .. } in plan.evictions {
-            let victims: Vec<usize> = victims.iter().filter_map(|victim| self.evict(victim, places, machine)).collect();
-            evicted.extend(victims);
+            for (job, running) in victims.iter().filter_map(|victim| self.evict(victim, places, machine)) {
+                passed.evicted.push(job);
+                passed.closed.push(running);
+            }
             self.start(start, true, places, machine);
         }
-        evicted
+        passed
     }
 
     fn start<P: Pool>(
@@ -221,6 +293,8 @@ impl Lot {
             done_ms: queued.ran_ms,
             evictions: machine.outcome(job).preemptions,
             saves_every_ms: Some(machine.saves_every_ms(job)),
+            charge: queued.charge,
+            is_borrowed: start.is_borrowed,
             ..Running::new(start.job, queued.shape)
         });
         self.running.push(job);
@@ -232,17 +306,17 @@ impl Lot {
         victim: &Receipt,
         places: &BTreeMap<JobId, usize>,
         machine: &mut Machine<'_, P>,
-    ) -> Option<usize> {
+    ) -> Option<(usize, Running)> {
         let job = places.get(&victim.job).copied()?;
         machine.evict(job, machine.saved_ms(job));
         let at = self.running.iter().position(|running| *running == job)?;
         self.running.remove(at);
-        self.snapshot.running.remove(at);
+        let running = self.snapshot.running.remove(at);
         let now_ms = time(machine.now_ms());
         let window_ms = self.rules.tiers.iter().map(|tier| tier.eviction_window_ms).max().unwrap_or(0);
         self.snapshot.evicted.retain(|was| was.at_ms > now_ms.saturating_sub_unsigned(window_ms));
         self.snapshot.evicted.push(Evicted { tier: victim.tier, at_ms: now_ms });
-        Some(job)
+        Some((job, running))
     }
 
     /// Whether a job waits that others may be evicted for.
@@ -291,16 +365,14 @@ impl<P: Pool> Strategy<P> for Decided<'_> {
     }
 
     fn pass(&mut self, machine: &mut Machine<'_, P>) {
+        let is_midnight = machine.now_ms() > 0 && next_midnight(machine.now_ms() - 1) == machine.now_ms();
+        let is_idle = self.lots.iter().all(|lot| lot.running.is_empty());
+        self.midnights = self.midnights.saturating_add(u32::from(is_midnight && is_idle));
         self.forget_ended(machine);
         for pool in 0..self.lots.len() {
-            let onlooker = self.onlooker;
-            let tell = |lot: &Lot, now_ms: i64, plan: &Plan| {
-                if let Some(Onlooker(see)) = onlooker {
-                    see(&Sight { pool, snapshot: &lot.snapshot, rules: &lot.rules, now_ms, plan });
-                }
-            };
             // Who was evicted waits again, and may fit elsewhere.
-            while let Some(evicted) = self.lots.get_mut(pool).map(|lot| lot.pass(&self.places, machine, tell)) {
+            loop {
+                let evicted = self.pass_lot(pool, machine);
                 if evicted.is_empty() {
                     break;
                 }
@@ -312,7 +384,15 @@ impl<P: Pool> Strategy<P> for Decided<'_> {
     fn looks_again_at(&self, now_ms: u64) -> Option<u64> {
         // Exact times tell nothing new until the next event.
         let is_exact = matches!(self.believed, Believed::Exact);
-        (!is_exact && self.lots.iter().any(Lot::has_preemptor)).then(|| now_ms.saturating_add(LOOK_AGAIN_MS))
+        let urgent = (!is_exact && self.lots.iter().any(Lot::has_preemptor)).then_some(LOOK_AGAIN_MS);
+        let loans = self.lots.iter().any(Lot::has_loans).then_some(LOANS_LOOK_AGAIN_MS);
+        let soon = urgent.into_iter().chain(loans).min().map(|ms| now_ms.saturating_add(ms));
+        soon.into_iter().chain(Strategy::<P>::comes_back_at(self, now_ms)).min()
+    }
+
+    fn comes_back_at(&self, now_ms: u64) -> Option<u64> {
+        let waits = self.midnights < MIDNIGHTS_MAX && self.lots.iter().any(|lot| lot.waits_for_hours);
+        waits.then(|| next_midnight(now_ms))
     }
 
     fn waiting(&self) -> usize {

@@ -86,6 +86,7 @@ impl Intake<'_> {
             let mut job = job(&entry, &verdict, &mut names);
             job.after_failures = self.after_failures(&entry, first_ms, &mut verdicts);
             job.pool = self.pool_of(&job);
+            job.reserve = self.reserve_of(&entry, job.tier);
             jobs.push(job);
             taken.refused.extend(verdict.refusal.map(|message| BadLine { line: entry.line, message }));
         }
@@ -184,6 +185,15 @@ impl Intake<'_> {
         pool.or_else(|| scenario.pool_for(job.gpus, any)).unwrap_or(0)
     }
 
+    /// The reserve that a job of a tier may take from.
+    fn reserve_of(&self, entry: &Entry, tier: u16) -> Option<u16> {
+        let quota = self.policy.quota();
+        let tier = &self.policy.tiers().get(usize::from(tier))?.name;
+        let reserve = quota.reserve_of(&entry.metadata, tier)?;
+        let place = quota.reserves.iter().position(|known| known.name == reserve.name)?;
+        u16::try_from(place).ok()
+    }
+
     /// Part of a node, or whole nodes at once.
     fn demand(&self, gpus: u32) -> Demand {
         let per_node = self.cluster.gpus_per_node;
@@ -260,6 +270,7 @@ fn job(entry: &Entry, verdict: &Verdict, names: &mut Names) -> Job {
         tier: verdict.tier,
         checkpoint_ms: entry.metadata.checkpoint_interval.map(|seconds| seconds.saturating_mul(1_000)),
         team: entry.metadata.team.as_deref().and_then(|team| names.team(team)),
+        reserve: None,
         is_preemptible: entry.metadata.preemptible == Some(true),
         is_refused: verdict.refusal.is_some(),
         after_failures: Vec::new(),

@@ -25,6 +25,7 @@ pub mod schedule;
 pub mod series;
 pub mod strategy;
 pub mod synthetic;
+pub mod teams;
 pub mod trace;
 pub mod workload;
 pub mod world;

@@ -131,7 +131,7 @@ fn replay<P: Pool, S: Strategy<P>>(
     let mut submissions = submissions(machine.jobs, |job| cluster.could_hold(job.gpus));
     loop {
         let submission = submissions.peek().map(|(_, job)| job.submit_ms);
-        let next = earliest([machine.next_end(), submission]);
+        let next = earliest([machine.next_end(), submission, strategy.comes_back_at(machine.now_ms())]);
         let Some(now) = next.map(|next| strategy.looks_again_at(machine.now_ms()).map_or(next, |look| next.min(look)))
         else {
             break;
@@ -164,11 +164,13 @@ fn live<S: Strategy<MixedPool>>(
         // Reclaims go on for ever. Once nothing runs and no job is on its way, what waits has the idle cluster for
         // itself; what doesn't start there while every node comes back in its turn never will.
         idle = if end.is_none() && submission.is_none() { idle + 1 } else { 0 };
-        let is_over = !world.returns() && (strategy.waiting() == 0 || !world.has_hope() || idle > world.patience());
+        let back = strategy.comes_back_at(machine.now_ms());
+        let has_hope = world.has_hope() || back.is_some();
+        let is_over = !world.returns() && (strategy.waiting() == 0 || !has_hope || idle > world.patience());
         if idle > 0 && is_over {
             break;
         }
-        let next = earliest([end, submission, world.next_at_ms()]);
+        let next = earliest([end, submission, world.next_at_ms(), back]);
         let Some(now) = next.map(|next| strategy.looks_again_at(machine.now_ms()).map_or(next, |look| next.min(look)))
         else {
             break;

@@ -28,6 +28,8 @@ pub struct Job {
     pub tier: u16,
     /// Its team: an index into [`Workload::teams`]; `None` for a job that names none.
     pub team: Option<u16>,
+    /// The reserve of the policy that it may take from, by its place there.
+    pub reserve: Option<u16>,
     /// Whether it asked to be evicted before others.
     pub is_preemptible: bool,
     /// Whether it isn't admitted. The reference strategies admit everybody; the production strategies leave it out.

@@ -90,11 +90,17 @@ pub enum Breakage {
     LetAnybodyEvict,
     /// Whoever takes the place of others reaches Batch minutes after it has answered.
     EvictBeforeSubmitting,
+    /// Whatever runs is taken for borrowed.
+    TakeAllForBorrowed,
+    /// What teams have used isn't read.
+    ForgetHours,
+    /// No policy reserves anything.
+    ForgetReserves,
 }
 
 impl Breakage {
     /// Every breakage with its name, and the seeds within which it must be caught.
-    pub const ALL: [(Self, &'static str, u64); 42] = [
+    pub const ALL: [(Self, &'static str, u64); 45] = [
         (Self::DropTheClaim, "drop-the-claim", 50),
         (Self::TrustArrivalOrder, "trust-arrival-order", 50),
         (Self::Overwrite, "overwrite", 200),
@@ -137,6 +143,9 @@ impl Breakage {
         (Self::ForgetCaps, "forget-caps", 500),
         (Self::LetAnybodyEvict, "let-anybody-evict", 200),
         (Self::EvictBeforeSubmitting, "evict-before-submitting", 50),
+        (Self::TakeAllForBorrowed, "take-all-for-borrowed", 100),
+        (Self::ForgetHours, "forget-hours", 500),
+        (Self::ForgetReserves, "forget-reserves", 100),
     ];
 
     /// Its name.

@@ -22,6 +22,8 @@ pub struct Eviction {
     pub batch: String,
     /// The job that it goes for; none for a person's wish.
     pub goes_for: Option<String>,
+    /// The rule that it goes by; none for a person's wish.
+    pub rule: String,
     /// Its pool and tier, as it was recorded.
     pub pool: String,
     /// The tier.
@@ -89,11 +91,17 @@ impl Evictions {
             attempt,
             batch: member("batch_job_id"),
             goes_for,
+            rule: member("rule"),
             pool: member("pool"),
             tier: member("tier"),
             at: now,
         });
         broken
+    }
+
+    /// For each run that goes for a job, that job.
+    pub fn goers(&self) -> impl Iterator<Item = (&str, &(String, u64))> {
+        self.planned.iter().flat_map(|(starts, victims)| victims.iter().map(move |victim| (starts.as_str(), victim)))
     }
 
     /// Whether a job that is being submitted takes the place of others.

@@ -2,6 +2,7 @@
 //! hides what a few of them do together).
 
 use super::random::{Ppm, Random};
+use super::wiring;
 
 /// How far ListJobs lags behind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -142,6 +143,9 @@ impl Faults {
         faults.people(&mut random);
         faults.theme(&mut random);
         faults.later_ones(&mut Random::fork(seed, "later faults"));
+        if wiring::is_packed(seed) {
+            faults.packed();
+        }
         faults
     }
 
@@ -186,6 +190,27 @@ impl Faults {
         self.doubled = 500_000;
         self.stall = random.pick(&[5_000, 20_000]).copied().unwrap_or(5_000);
         self.latency_ms_max = 400;
+    }
+
+    /// Most of what Batch does is heard of soon, and cycles seldom fail: who isn't known to run isn't evicted, nor while nobody
+    /// plans. Some of them break off all the same.
+    fn packed(&mut self) {
+        self.event_lost = self.event_lost.min(20_000);
+        self.event_delay_ms_max = self.event_delay_ms_max.min(10_000);
+        self.scatter_ms_max = self.scatter_ms_max.min(1_000);
+        self.index_lag_ms_max = self.index_lag_ms_max.min(5_000);
+        self.throttled = self.throttled.min(2_000);
+        self.fails_before = self.fails_before.min(2_000);
+        self.fails_after = self.fails_after.min(2_000);
+        self.delay = self.delay.min(2_000);
+        self.stall = self.stall.min(200);
+        self.crash = self.crash.clamp(2_000, 6_000);
+        self.submit_throttled = self.submit_throttled.min(20_000);
+        self.submit_lost = self.submit_lost.min(50_000);
+        self.watch_missed = self.watch_missed.min(50_000);
+        self.mode_changes = 0;
+        self.barren_ms = 0;
+        self.tier_taken = false;
     }
 
     fn calls(&mut self, random: &mut Random) {

@@ -22,6 +22,7 @@ mod people;
 mod pools;
 mod ports;
 mod queues;
+mod quota;
 pub mod random;
 mod run;
 mod scenario;

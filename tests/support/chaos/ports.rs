@@ -220,6 +220,13 @@ impl QueryItems for Ports {
                 return Page::default();
             }
             let mut page = world.store.query(query);
+            if query.partition.starts_with("USAGE#") && world.is_broken(Breakage::ForgetHours) {
+                page.items.retain(|item| !item.key.sort.starts_with("DAY#"));
+            }
+            if is_holding && world.is_broken(Breakage::TakeAllForBorrowed) {
+                let lend = |body: &str| body.replace("\"counted\":true}", "\"counted\":true,\"borrowed\":true}");
+                page.items.iter_mut().for_each(|item| item.body = lend(&item.body));
+            }
             if is_holding && world.is_broken(Breakage::ForgetPlannedEvictions) {
                 page.items.retain(|item| !item.key.sort.starts_with("EVICT#"));
             }

@@ -229,10 +229,10 @@ impl Run {
             let mut world = enter(&self.world);
             let most = world.faults.skew_ms_max;
             let skew = world.streams.calls.between(-most, most);
-            let (number, is_guarded, has_quotas) = (world.policy, world.knows_senders(), world.has_quotas);
+            let (number, is_guarded, quota) = (world.policy, world.knows_senders(), world.quota_now());
             let is_lawless = world.is_broken(Breakage::LetAnybodyEvict);
             let of = if is_lawless { wiring::lawless } else { wiring::policy };
-            (of(number, is_guarded, has_quotas), skew)
+            (of(number, is_guarded, quota), skew)
         };
         {
             let mut world = enter(&self.world);

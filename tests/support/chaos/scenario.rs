@@ -95,7 +95,9 @@ impl Scenario {
         let mut scenario = Self { is_guarded: senders::are_told_apart(seed), ..Self::default() };
         let count = random.between(25, 60);
         let ids: Vec<String> = (0..count).map(|_| uuid(&mut random)).collect();
+        let is_packed = wiring::is_packed(seed);
         let shape = Shape {
+            is_packed,
             chosen: *random.pick(&[200_000, 600_000, 1_000_000]).unwrap_or(&600_000),
             dependent: *random.pick(&[0, 100_000, 400_000]).unwrap_or(&0),
             again: *random.pick(&[0, 50_000, 200_000]).unwrap_or(&0),
@@ -105,6 +107,9 @@ impl Scenario {
             seed,
             lineage: *Random::fork(seed, "lineage").pick(&[0, 0, 300_000]).unwrap_or(&0),
         };
+        let until = if is_packed { PHASE_MS - 900_000 } else { shape.until };
+        let (odd, circles) = if is_packed { (0, 0) } else { (shape.odd, shape.circles) };
+        let shape = Shape { until, odd, circles, ..shape };
         for at in 0..ids.len() {
             if random.chance(shape.circles) {
                 scenario.circle(&mut random, &shape);
@@ -112,7 +117,7 @@ impl Scenario {
                 scenario.job(&mut random, &ids, at, &shape);
             }
         }
-        if wiring::evicts(seed) && random.chance(600_000) {
+        if wiring::evicts(seed) && random.chance(600_000) || is_packed {
             // Runs so long that the pools are full, or nobody has to go for anybody.
             scenario.scripts.iter_mut().for_each(Script::lengthen);
         }
@@ -131,7 +136,7 @@ impl Scenario {
         }
         let job = Job::draw(random, ids, at, shape, self.scripts.len());
         self.scripts.push(Script::draw(random));
-        let sender = random.index(SENDERS.len());
+        let sender = if shape.is_packed { job.team } else { random.index(SENDERS.len()) };
         let draft = job.draft(at_ms, sender, 0);
         if job.chosen.is_some() && random.chance(shape.again) {
             self.again(random, &job, at_ms, sender);
@@ -192,6 +197,8 @@ fn bound(draft: &mut Draft) {
 
 /// How the messages of a run are mixed.
 struct Shape {
+    /// Whether pools are to be full, most jobs of one team.
+    is_packed: bool,
     chosen: u32,
     dependent: u32,
     again: u32,
@@ -215,11 +222,11 @@ impl Job {
             chosen,
             parents,
             script,
-            team: random.index(TEAMS.len()),
-            gpus: random.pick(&[0, 1, 2, 8]).copied().unwrap_or(1),
+            team: if shape.is_packed { usize::from(random.chance(200_000)) } else { random.index(TEAMS.len()) },
+            gpus: random.pick(if shape.is_packed { &[4, 1, 2, 8] } else { &[0, 1, 2, 8] }).copied().unwrap_or(1),
             children: if random.chance(60_000) { random.between(2, 4) } else { 0 },
             preemptible: random.chance(250_000),
-            urgent: random.chance(250_000),
+            urgent: random.chance(if shape.is_packed { 350_000 } else { 250_000 }),
             retries: random.chance(100_000).then(|| u32::try_from(random.below(3)).unwrap_or(0)),
             // Several jobs share a name: a name alone says nothing.
             name: if random.chance(300_000) { names.to_owned() } else { format!("{names}-{script}") },

@@ -7,6 +7,7 @@ use osprey_model::definition::{ContainerProperties, JobDefinition};
 use osprey_model::pool::{CapacityType, Pool, PoolMode};
 use osprey_policy::Policy;
 
+use super::quota::Quota;
 use super::random::Random;
 use super::senders;
 
@@ -20,7 +21,7 @@ pub const USUAL_POLICIES: usize = 3;
 /// The policy under which urgent jobs belong to a tier that no pool has a queue for.
 pub const WITHOUT_TIER: usize = 3;
 
-/// Most evictions of a job that isn't urgent.
+/// Most evictions of a job.
 pub const EVICTIONS_PER_JOB: usize = 1;
 /// Most evictions of jobs of the tier `experimental` in a pool within the window.
 pub const EVICTIONS_PER_WINDOW: usize = 2;
@@ -38,6 +39,7 @@ near_done = 0.99
 name = "critical"
 at_least = 1100
 may_preempt = ["preemptible", "experimental"]
+evictions_per_job = 1
 
 [[tier]]
 name = "experimental"
@@ -147,21 +149,8 @@ name = "above"
 at_least = 1150
 "#;
 
-/// Most GPUs that a team holds at once in a tier, in runs with quotas. The largest job has as many.
-pub const TEAM_GPUS_MAX: u32 = 32;
-
-/// What is added to each policy in runs with quotas. Teams soon go on beyond their GPU-hours, which are so few that all of
-/// them do.
-const QUOTAS: &str = r#"
-[quota]
-gpu_hours_day = 0.5
-borrowing = true
-fair_share = true
-gpus = { critical = 32, experimental = 32, preemptible = 32 }
-"#;
-
-/// Policies with and without quotas, and of each with and without identities.
-type Variants = [[Vec<Arc<Policy>>; 2]; 2];
+/// For each kind of quota the policies without and with identities.
+type Variants = Vec<[Vec<Arc<Policy>>; 2]>;
 
 /// Every policy; a run switches between them.
 static POLICIES: LazyLock<Variants> = LazyLock::new(|| variants(TIERS));
@@ -170,7 +159,7 @@ static LAWLESS: LazyLock<Variants> = LazyLock::new(|| variants(&lawless_tiers())
 
 fn variants(tiers: &str) -> Variants {
     let guarded = |rest: &str| [all(rest), all(&format!("{rest}{}", senders::IDENTITIES))];
-    [guarded(tiers), guarded(&format!("{tiers}{QUOTAS}"))]
+    Quota::ALL.iter().map(|quota| guarded(&format!("{tiers}{}", quota.text()))).collect()
 }
 
 fn lawless_tiers() -> String {
@@ -181,33 +170,23 @@ fn all(rest: &str) -> Vec<Arc<Policy>> {
     [PLAIN, RULED, BRIEF, ABOVE].iter().map(|text| Arc::new(load(&format!("{text}{rest}")))).collect()
 }
 
-/// Whether the policies of a seed have quotas.
+/// A policy by its number, with or without identities, with some quotas; the first for a number that none has.
 #[must_use]
-pub fn has_quotas(seed: u64) -> bool {
-    Random::fork(seed, "quotas").chance(500_000)
-}
-
-/// A policy by its number, with or without identities and quotas; the first for a number that none has.
-#[must_use]
-pub fn policy(number: usize, is_guarded: bool, has_quotas: bool) -> Arc<Policy> {
-    of(&POLICIES, number, is_guarded, has_quotas)
+pub fn policy(number: usize, is_guarded: bool, quota: Quota) -> Arc<Policy> {
+    of(&POLICIES, number, is_guarded, quota)
 }
 
 /// The same, in which a tier may evict that shouldn't.
 #[must_use]
-pub fn lawless(number: usize, is_guarded: bool, has_quotas: bool) -> Arc<Policy> {
-    of(&LAWLESS, number, is_guarded, has_quotas)
+pub fn lawless(number: usize, is_guarded: bool, quota: Quota) -> Arc<Policy> {
+    of(&LAWLESS, number, is_guarded, quota)
 }
 
-fn of(variants: &Variants, number: usize, is_guarded: bool, has_quotas: bool) -> Arc<Policy> {
-    let [[plain, guarded], [quotas, both]] = variants;
-    let policies = match (has_quotas, is_guarded) {
-        (false, false) => plain,
-        (false, true) => guarded,
-        (true, false) => quotas,
-        (true, true) => both,
-    };
-    policies.get(number).or(policies.first()).cloned().unwrap_or_else(|| Arc::new(load(TIERS)))
+fn of(variants: &Variants, number: usize, is_guarded: bool, quota: Quota) -> Arc<Policy> {
+    let place = Quota::ALL.iter().position(|known| *known == quota);
+    let policies = place.and_then(|place| variants.get(place)?.get(usize::from(is_guarded)));
+    let found = policies.and_then(|policies| policies.get(number).or(policies.first()));
+    found.cloned().unwrap_or_else(|| Arc::new(load(TIERS)))
 }
 
 fn load(text: &str) -> Policy {
@@ -232,6 +211,11 @@ pub struct Wired {
 #[must_use]
 pub fn wired(seed: u64) -> Wired {
     let mut random = Random::fork(seed, "pools");
+    if is_packed(seed) {
+        let nodes = random.pick(&[1, 2, 2]).copied().unwrap_or(2);
+        let foreign_gpus = random.pick(&[0, 0, 0, 3]).copied().unwrap_or(0);
+        return held(nodes, foreign_gpus);
+    }
     let is_held = random.chance(450_000);
     if !is_held {
         return direct();
@@ -243,6 +227,18 @@ pub fn wired(seed: u64) -> Wired {
     let preemption = own.chance(700_000);
     let nodes = if preemption { own.pick(&[2, 2, 3, 4]).copied().unwrap_or(2) } else { nodes };
     Wired { pools: evicting(&pools(PoolMode::Held, nodes), preemption), is_held, foreign_gpus }
+}
+
+/// Small pools that hold their jobs and may evict.
+#[must_use]
+pub fn held(nodes: u32, foreign_gpus: u32) -> Wired {
+    Wired { pools: pools(PoolMode::Held, nodes), is_held: true, foreign_gpus }
+}
+
+/// Whether a seed is one of those in which urgent jobs meet full pools all the time: one of eight.
+#[must_use]
+pub fn is_packed(seed: u64) -> bool {
+    seed % 8 == 3
 }
 
 /// Whether the pools of a seed may evict.

@@ -17,15 +17,19 @@ use super::faults::Faults;
 use super::journal::Journal;
 use super::observer::{Moment, Observer, number, text};
 use super::pools::Pools;
+use super::ports::LIFE_MS_MAX;
 use super::queues::{Queues, Stored};
+use super::quota::Quota;
 use super::random::Random;
-use super::scenario::{Draft, Scenario};
+use super::scenario::{Draft, PHASE_MS, Scenario};
 use super::script::Script;
 use super::store::{Store, key_of};
 use super::wiring::{self, Wired};
 
 /// 2026-11-29T12:00:00Z: a run begins half a day before a midnight, and some a few minutes before it.
 const START_MS: i64 = 1_795_953_600_000;
+/// How long an invocation is at work that never stands still, and goes on within a fraction of a second at each await point.
+const BRISK_LIFE_MS: i64 = 300_000;
 /// Half a day less half an hour.
 const BEFORE_MIDNIGHT_MS: i64 = 43_200_000 - 1_800_000;
 
@@ -157,8 +161,12 @@ pub struct World {
     pub wired: Wired,
     /// Pools whose mode has changed, by number.
     pub changed_modes: BTreeSet<usize>,
-    /// Whether the policies have quotas.
-    pub has_quotas: bool,
+    /// The quotas of the policies, until faults stop.
+    pub quota: Quota,
+    /// How far answers of DescribeJobs lag at most, until faults stop, in milliseconds.
+    pub answers_lag_ms: i64,
+    /// How long after it began an invocation may still act, in milliseconds.
+    pub life_ms: i64,
     /// Until when the On-Demand pool gets no nodes.
     pub barren_until: i64,
     /// The account.
@@ -236,7 +244,9 @@ impl World {
             evictions: Evictions::default(),
             wired,
             changed_modes: BTreeSet::new(),
-            has_quotas: wiring::has_quotas(seed),
+            quota: Quota::of_seed(seed),
+            answers_lag_ms: faults.describe_lag_ms_max,
+            life_ms: life_ms(&faults),
             barren_until,
             faults,
             journal: Journal::new(with_story),
@@ -273,6 +283,13 @@ impl World {
     #[must_use]
     pub fn knows_senders(&self) -> bool {
         self.is_guarded && !self.is_broken(Breakage::LetEverybodyIn)
+    }
+
+    /// The quotas of the policies in force.
+    #[must_use]
+    pub fn quota_now(&self) -> Quota {
+        let quota = if self.now >= self.start + PHASE_MS { self.quota.lifted() } else { self.quota };
+        if quota == Quota::Reserve && self.is_broken(Breakage::ForgetReserves) { Quota::Caps } else { quota }
     }
 
     /// Plans something.
@@ -455,4 +472,9 @@ fn names(writes: &[Write]) -> String {
         format!("{} {}", key.partition, key.sort)
     };
     writes.iter().map(name).collect::<Vec<_>>().join(", ")
+}
+
+/// How long after it began an invocation may still act.
+fn life_ms(faults: &Faults) -> i64 {
+    if faults.stall > 0 || faults.delay > 0 { LIFE_MS_MAX } else { BRISK_LIFE_MS }
 }

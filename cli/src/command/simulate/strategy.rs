@@ -14,6 +14,7 @@ use osprey_sim::metrics::Metrics;
 use osprey_sim::replay::{self, Record, Setting};
 use osprey_sim::schedule::Schedule;
 use osprey_sim::strategy::{Reference, Setup};
+use osprey_sim::teams::Teams;
 use osprey_sim::workload::Workload;
 
 use super::answer::Outcome;
@@ -128,6 +129,8 @@ impl From<EstimatesArg> for Estimates {
 pub struct Settings {
     /// What the production decision follows in each pool.
     pub rules: Vec<Rules>,
+    /// What teams use, where the policy has quotas.
+    pub teams: Option<Teams>,
     /// The priority above which a job is urgent.
     pub dive_above: u32,
     /// Whether every run is recorded.
@@ -146,6 +149,7 @@ impl Settings {
     pub fn of(policy: &Policy, source: &Source, estimates: Estimates, record: Record) -> Self {
         Self {
             rules: rules(policy, source),
+            teams: Teams::of(policy, &source.workload.teams),
             dive_above: policy.order().dive_above,
             record,
             estimates,
@@ -178,7 +182,7 @@ pub fn run(strategy: Strategy, source: &Source, settings: &Settings, watch: Opti
         Strategy::Reference(reference) => replay::run(&workload, reference, dive_above, &setting),
         Strategy::Production(strategy) => {
             let rules = settings.rules.iter().map(|rules| Rules { strategy, ..rules.clone() }).collect();
-            let production = Decided { rules, believed: believed.clone() };
+            let production = Decided { rules, believed: believed.clone(), teams: settings.teams.clone() };
             replay::run_decided(&workload, production, &setting)
         }
         Strategy::Batch(setup) => replay::run_batch(&workload, setup, &setting),
@@ -201,7 +205,8 @@ pub fn run_seen(
     let workload = source.workload.filtered(|job| !job.is_refused);
     let believed = settings.estimates.of(&workload, &settings.estimate_rules, settings.seed);
     let rules = settings.rules.iter().map(|rules| Rules { strategy, ..rules.clone() }).collect();
-    let schedule = replay::run_decided(&workload, Decided { rules, believed }, &setting);
+    let production = Decided { rules, believed, teams: settings.teams.clone() };
+    let schedule = replay::run_decided(&workload, production, &setting);
     (workload, schedule)
 }
 

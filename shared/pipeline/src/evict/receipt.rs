@@ -50,7 +50,7 @@ pub enum By {
         job_tier: TierName,
         /// Its priority.
         job_priority: u32,
-        /// The rule of its tier.
+        /// The rule.
         rule: Rule,
     },
     /// A person.
@@ -62,7 +62,7 @@ pub enum By {
     },
 }
 
-/// What lets a run be evicted for a job: a key of that job's tier.
+/// What lets a run be evicted for a job: a key of that job's tier, or of the quota.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Rule {
@@ -70,6 +70,8 @@ pub enum Rule {
     MayPreempt,
     /// `may_preempt_when_full`.
     MayPreemptWhenFull,
+    /// `borrowing`: what went on beyond its team's quota is taken back by a job that is within its own team's.
+    Borrowing,
 }
 
 impl Rule {
@@ -79,6 +81,15 @@ impl Rule {
         match self {
             Self::MayPreempt => "may_preempt",
             Self::MayPreemptWhenFull => "may_preempt_when_full",
+            Self::Borrowing => "borrowing",
+        }
+    }
+
+    /// Whose key it is, in a sentence about the job that starts.
+    fn whose(self) -> &'static str {
+        match self {
+            Self::MayPreempt | Self::MayPreemptWhenFull => "its tier's",
+            Self::Borrowing => "the quota's",
         }
     }
 }
@@ -166,7 +177,8 @@ impl fmt::Display for Receipt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.by {
             By::Job { job, job_tier, job_priority, rule } => {
-                write!(f, "for job {job} (priority {job_priority}, tier {job_tier}) by its tier's `{}`", rule.key())?;
+                let (whose, key) = (rule.whose(), rule.key());
+                write!(f, "for job {job} (priority {job_priority}, tier {job_tier}) by {whose} `{key}`")?;
             }
             By::Person { reason, .. } => write!(f, "by a person: {reason}")?,
         }

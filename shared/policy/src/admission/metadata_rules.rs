@@ -7,6 +7,7 @@ use osprey_model::reason::{ReasonCode, Refusal};
 
 use super::{AdmissionInput, Findings};
 use crate::key::{MetadataKey, is_given};
+use crate::policy::Policy;
 use crate::rules::{AdmissionRules, Takes, Tier};
 
 pub(super) fn check(input: &AdmissionInput<'_>, findings: &mut Findings) {
@@ -14,7 +15,7 @@ pub(super) fn check(input: &AdmissionInput<'_>, findings: &mut Findings) {
     let tier = input.policy.tier(&input.derivation.tier);
     findings.refuse(array_width(input, rules));
     if let Some(tier) = tier {
-        findings.refuse(checkpoints(input.metadata, tier));
+        findings.refuse(checkpoints(input.metadata, tier, Policy::is_demoted(input.derivation)));
     }
     findings.refuse(durations(input.metadata, tier, rules));
     findings.refuse(priority_class(input.metadata, input.policy.tiers()));
@@ -33,9 +34,10 @@ fn array_width(input: &AdmissionInput<'_>, rules: &AdmissionRules) -> Option<Ref
     })
 }
 
-/// Evicting a job costs the work since its last checkpoint; a preemptible job must keep that within its tier's window.
-fn checkpoints(metadata: &Metadata, tier: &Tier) -> Option<Refusal> {
-    let is_preemptible = metadata.preemptible == Some(true) || tier.takes == Takes::Preemptible;
+/// Evicting a job costs the work since its last checkpoint; a preemptible job must keep that within its tier's window. Who
+/// is demoted didn't ask to be evicted, and saves as he does: he isn't refused for that.
+fn checkpoints(metadata: &Metadata, tier: &Tier, is_demoted: bool) -> Option<Refusal> {
+    let is_preemptible = metadata.preemptible == Some(true) || tier.takes == Takes::Preemptible && !is_demoted;
     if !is_preemptible {
         return None;
     }

@@ -63,6 +63,8 @@ struct Scene {
     definition: Option<Value>,
     definition_required: bool,
     tier: &'static str,
+    /// Whether its team's quota has brought it to the tier of preemptible jobs.
+    is_demoted: bool,
     pools: Vec<Pool>,
     policy: Policy,
 }
@@ -74,6 +76,7 @@ impl Scene {
             definition: Some(json!({"jobDefinitionName": "train", "revision": 1})),
             definition_required: true,
             tier: "experimental",
+            is_demoted: false,
             pools: vec![pool("a", CapacityType::OnDemand, 12)],
             policy: policy(TIERS),
         }
@@ -129,7 +132,8 @@ impl Scene {
     }
 
     fn derivation(&self) -> Derivation {
-        Derivation { priority: 500, tier: self.tier.into(), steps: Vec::new(), fallback: None }
+        let derived = Derivation { priority: 500, tier: self.tier.into(), steps: Vec::new(), fallback: None };
+        if self.is_demoted { self.policy.demoted(derived, std::collections::BTreeMap::new()) } else { derived }
     }
 
     fn admission(&self) -> Admission {

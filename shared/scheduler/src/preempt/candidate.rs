@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use osprey_model::id::JobId;
 
 use super::receipt::{Opened, Receipt};
+use crate::quota::is_loan;
 use crate::rules::{NEAR_DONE_PERCENT_MAX, PreemptionRules, Rules, Victims};
 use crate::snapshot::{Running, Snapshot};
 
@@ -13,6 +14,8 @@ use crate::snapshot::{Running, Snapshot};
 pub(super) struct Candidate {
     pub job: JobId,
     pub tier: u16,
+    /// The team that has borrowed what it holds; `None` for one that is no loan.
+    pub loan_of: Option<u16>,
     /// Its runs, by their places in the snapshot: one, or the children of an array.
     pub runs: Vec<usize>,
     /// Work that no checkpoint holds, in GPU-milliseconds.
@@ -29,6 +32,12 @@ pub(super) struct Candidate {
 const LONGEST_LEFT_MS: u64 = 1 << 48;
 
 impl Candidate {
+    /// GPUs that its runs hold, of all nodes.
+    pub fn gpus(&self, snapshot: &Snapshot) -> u64 {
+        let runs = self.runs.iter().filter_map(|run| snapshot.running.get(*run));
+        runs.flat_map(|running| &running.holds).map(|hold| u64::from(hold.gpus)).sum()
+    }
+
     pub fn receipt(&self, evicted_for: JobId, opened: Opened) -> Receipt {
         let Self { job, tier, lost_gpu_ms, kept_ms, .. } = *self;
         Receipt { job, tier, evicted_for, opened, lost_gpu_ms, kept_ms }
@@ -61,7 +70,10 @@ pub(super) fn candidates(snapshot: &Snapshot, rules: &Rules, now_ms: i64) -> Vec
 
 /// A job, unless one of its runs is spared.
 fn candidate(job: JobId, runs: Vec<usize>, snapshot: &Snapshot, rules: &Rules, now_ms: i64) -> Option<Candidate> {
-    let mut candidate = Candidate { job, tier: u16::MAX, runs: Vec::new(), lost_gpu_ms: 0, kept_ms: u64::MAX, cost: 0 };
+    let of = runs.first().and_then(|place| snapshot.running.get(*place))?;
+    let loan_of = of.charge.team.filter(|_| is_loan(of, snapshot));
+    let mut candidate =
+        Candidate { job, tier: of.tier, loan_of, runs: Vec::new(), lost_gpu_ms: 0, kept_ms: u64::MAX, cost: 0 };
     let (mut cost_gpu_ms, mut left_ms) = (rules.preemption.eviction_gpu_ms, 0);
     for running in runs.iter().filter_map(|place| snapshot.running.get(*place)) {
         if spared(running, rules, now_ms).is_some() {
@@ -69,7 +81,6 @@ fn candidate(job: JobId, runs: Vec<usize>, snapshot: &Snapshot, rules: &Rules, n
         }
         let gpus = running.holds.iter().map(|hold| u64::from(hold.gpus)).sum::<u64>();
         let work = Work::of(running, &rules.preemption, now_ms);
-        candidate.tier = running.tier;
         candidate.lost_gpu_ms = candidate.lost_gpu_ms.saturating_add(work.lost_ms.saturating_mul(gpus));
         let cost_ms = work.lost_ms.saturating_add(rules.preemption.restart_ms);
         cost_gpu_ms = cost_gpu_ms.saturating_add(cost_ms.saturating_mul(gpus));

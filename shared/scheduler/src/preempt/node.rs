@@ -16,7 +16,7 @@ pub(super) fn search(cycle: &Cycle<'_>, job: &Queued, shape: Shape, open: &Open<
         let Some(node) = cycle.room.node(number).filter(|node| could_hold(cycle, number, node, shape)) else {
             continue;
         };
-        let needs = Needs::of(cycle, job, shape, number, node);
+        let needs = Needs::of(cycle, job, shape, (number, node), open.spare);
         let items: Vec<Item> = here.iter().map(|(place, hold)| needs.item(cycle, open, *place, hold)).collect();
         match cheapest(&needs.amounts, &items, open.victims_max) {
             Covered::Never => {}
@@ -67,7 +67,8 @@ fn could_hold(cycle: &Cycle<'_>, number: u32, node: &Node, shape: Shape) -> bool
     takes_jobs(node, cycle.snapshot.gate) && !cycle.room.is_overdrawn(number) && left(node).holds(shape)
 }
 
-/// What a job misses on a node: GPUs and vCPUs now, and at the begin of each reservation that it would run into.
+/// What a job misses on a node: GPUs and vCPUs now, and at the begin of each reservation that it would run into; and at
+/// last GPUs of the pool, where some must stay free beside it.
 struct Needs {
     amounts: Vec<i64>,
     /// The begins, for each two amounts after the first.
@@ -75,7 +76,7 @@ struct Needs {
 }
 
 impl Needs {
-    fn of(cycle: &Cycle<'_>, job: &Queued, shape: Shape, number: u32, node: &Node) -> Self {
+    fn of(cycle: &Cycle<'_>, job: &Queued, shape: Shape, (number, node): (u32, &Node), spare: u32) -> Self {
         let free = cycle.room.free_of(number);
         let end_ms = cycle.end_from(job, ready_ms(node, cycle.now_ms)).unwrap_or(i64::MAX);
         let (gpus, vcpus) = (i64::from(shape.gpus), i64::from(shape.vcpus));
@@ -85,6 +86,9 @@ impl Needs {
         for (at, gpus_left, vcpus_left) in cycle.kept.left_before(number, end_ms) {
             amounts.extend([short(gpus, gpus_left), short(vcpus, vcpus_left)]);
             at_ms.push(at);
+        }
+        if spare > 0 {
+            amounts.push(short(gpus + i64::from(spare), cycle.room.free().into()));
         }
         Self { amounts, at_ms }
     }
@@ -100,7 +104,9 @@ impl Needs {
             if is_there { [i64::from(hold.gpus), i64::from(vcpus)] } else { [0, 0] }
         };
         let later = self.at_ms.iter().flat_map(|at_ms| gives(*at_ms < end_ms));
-        let amounts = gives(true).into_iter().chain(later).zip(&self.amounts);
+        let of_pool = candidate.map_or(0, |candidate| candidate.gpus(cycle.snapshot));
+        let of_pool = i64::try_from(of_pool).unwrap_or(i64::MAX);
+        let amounts = gives(true).into_iter().chain(later).chain([of_pool]).zip(&self.amounts);
         // What nobody needs makes no difference.
         let gives = amounts.map(|(gives, need)| if *need > 0 { gives } else { 0 }).collect();
         let tier = candidate.map_or(u16::MAX, |candidate| candidate.tier);

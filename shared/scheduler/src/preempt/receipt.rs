@@ -23,24 +23,27 @@ pub struct Receipt {
 }
 
 /// Which rule lets a job be evicted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Opened {
     /// `may_preempt`.
     Always,
     /// `may_preempt_when_full`: everything that is open otherwise couldn't have made room.
     WhenFull,
+    /// `borrowing`: it went on beyond its team's quota, and the job that starts is within its own team's.
+    Borrowed,
 }
 
 impl fmt::Display for Receipt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let rule = match self.opened {
-            Opened::Always => "may_preempt",
-            Opened::WhenFull => "may_preempt_when_full",
+            Opened::Always => "`may_preempt` of its tier",
+            Opened::WhenFull => "`may_preempt_when_full` of its tier",
+            Opened::Borrowed => "`borrowing` of the quota",
         };
         let Self { job, evicted_for, lost_gpu_ms, kept_ms, .. } = self;
         write!(
             f,
-            "job {job} makes room for job {evicted_for} by the rule `{rule}` of its tier; {} GPU-minutes of work are lost, \
+            "job {job} makes room for job {evicted_for} by the rule {rule}; {} GPU-minutes of work are lost, \
              and it goes on {} minutes into its run",
             Minutes(*lost_gpu_ms),
             Minutes(*kept_ms)
@@ -78,7 +81,9 @@ mod tests {
                     its run";
         assert_eq!(receipt.to_string(), told);
         receipt.opened = Opened::WhenFull;
-        assert!(receipt.to_string().contains("rule `may_preempt_when_full` of"));
+        assert!(receipt.to_string().contains("rule `may_preempt_when_full` of its tier;"));
+        receipt.opened = Opened::Borrowed;
+        assert!(receipt.to_string().contains("rule `borrowing` of the quota;"));
         let json = serde_json::to_string(&receipt).unwrap();
         assert_eq!(serde_json::from_str::<Receipt>(&json).unwrap(), receipt);
     }

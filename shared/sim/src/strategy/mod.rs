@@ -34,6 +34,11 @@ pub trait Strategy<P: Pool> {
     fn looks_again_at(&self, _now_ms: u64) -> Option<u64> {
         None
     }
+
+    /// When a job can start that waits for nothing but the time; `None` where none does.
+    fn comes_back_at(&self, _now_ms: u64) -> Option<u64> {
+        None
+    }
 }
 
 /// The reference strategies by name.

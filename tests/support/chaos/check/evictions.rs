@@ -6,9 +6,12 @@ use std::collections::BTreeMap;
 use super::super::batch::BatchJob;
 use super::super::evictions::{Eviction, TOKEN};
 use super::super::faults::SKEW_MS_MAX;
+use super::super::quota::{HOURS_GPU_MS, Quota};
 use super::super::scenario::Truth;
 use super::super::wiring::{EVICTION_WINDOW_MS, EVICTIONS_PER_JOB, EVICTIONS_PER_WINDOW};
 use super::super::world::World;
+use super::hours::used;
+use super::quotas::team;
 use super::table::{Table, text};
 
 /// The longest chain of dependents that is looked through.
@@ -23,7 +26,10 @@ pub fn check(world: &World, table: &Table) -> Result<(), String> {
         closed(world, table, eviction)?;
         let Some(starts) = &eviction.goes_for else { continue };
         let Some(batch) = batch_job(world, &eviction.batch) else { continue };
-        permitted(world, eviction, starts, batch)?;
+        match eviction.rule.as_str() {
+            "borrowing" => taken_back(world, table, eviction, starts, batch)?,
+            _ => permitted(world, eviction, starts, batch)?,
+        }
         after_its_successor(world, eviction, starts, batch)?;
     }
     caps(world)?;
@@ -53,6 +59,45 @@ fn closed(world: &World, table: &Table, eviction: &Eviction) -> Result<(), Strin
 /// The tier of a queue.
 fn tier(queue: &str) -> &str {
     queue.rsplit('-').next().unwrap_or_default()
+}
+
+/// What goes by the rule of loans is of a team that had more than its own, and goes for a job of another one that had not.
+fn taken_back(world: &World, table: &Table, eviction: &Eviction, starts: &str, batch: &BatchJob) -> Result<(), String> {
+    let job = &eviction.job;
+    let preemptor = world.batch.jobs.iter().find(|job| job.owner == starts);
+    let (from, to) = (team(world, batch), preemptor.and_then(|preemptor| team(world, preemptor)));
+    if preemptor.is_some() && from == to {
+        return Err(format!("job {job} was taken back for job {starts}, which is of the same team"));
+    }
+    if preemptor.is_some_and(|preemptor| tier(&preemptor.queue) == "preemptible") {
+        return Err(format!("job {job} was taken back for job {starts}, which is preemptible"));
+    }
+    let had = from.is_some_and(|from| was_given(world, from, batch));
+    let borrows = matches!(world.quota, Quota::Borrow | Quota::Lend);
+    if !had || !borrows {
+        return Err(format!("job {job} was taken back for job {starts}, and its team had borrowed nothing"));
+    }
+    let known_at = eviction.at - world.life_ms;
+    let used = to.map_or(0, |to| used(world, table, to, known_at, eviction.at));
+    let most = if world.quota == Quota::Borrow { HOURS_GPU_MS / 3 } else { HOURS_GPU_MS * 2 / 3 };
+    if used >= most {
+        return Err(format!("job {job} was taken back for job {starts}, whose team had used {used} GPU-ms of {most}"));
+    }
+    Ok(())
+}
+
+/// Whether a team had been given something when a run of it was sent, beside that run: that is all that it may have gone
+/// beyond its quota by.
+fn was_given(world: &World, from: &str, run: &BatchJob) -> bool {
+    let holds = |message: &str| {
+        let sent = world.sent.iter().find(|sent| sent.id.as_str() == message).map(|sent| &sent.draft.truth);
+        matches!(sent, Some(Truth::Job { team, gpus, .. }) if *team == from && *gpus > 0)
+    };
+    world.observer.jobs.iter().filter(|(_, track)| holds(&track.message)).any(|(id, track)| {
+        let is_other = |attempt: u64| *id != run.owner || attempt != u64::from(run.attempt);
+        let claims = track.edges.iter().filter(|edge| edge.to == "claimed" && edge.at <= run.signed_at);
+        claims.into_iter().any(|edge| is_other(edge.attempt))
+    })
 }
 
 /// Only the critical tier evicts, and only the others.

@@ -7,8 +7,8 @@ use serde_json::Value;
 use super::super::scenario::Truth;
 use super::super::senders::STRANGER;
 use super::super::world::{Sent, World};
-use super::routes;
 use super::table::{Table, text};
+use super::{hours, routes};
 
 /// Where a message ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,7 +71,9 @@ fn fits(world: &World, sent: &Sent, place: &Place) -> Result<(), String> {
         // A stranger names jobs that aren't there yet: that is refused as a message, since there is no job to keep it with.
         (Truth::Action, Place::Job(_, state)) => sent.draft.sender == STRANGER && state == "refused",
         (Truth::Action, place) => *place == Place::Action,
-        (Truth::Job { .. }, Place::Job(id, state)) => job_fits(world, sent, id, state) || routes::excuse(world, id),
+        (Truth::Job { .. }, Place::Job(id, state)) => {
+            job_fits(world, sent, id, state) || routes::excuse(world, id) || hours::excuse(world, sent, id)
+        }
         (Truth::Job { .. }, Place::Duplicate(id)) => duplicate_fits(world, sent, id),
         (_, _) => false,
     };

@@ -8,11 +8,13 @@ pub mod evictions;
 #[cfg(test)]
 mod forged;
 pub mod heard;
+pub mod hours;
 pub mod letters;
 pub mod lineage;
 pub mod messages;
 pub mod order;
 pub mod quotas;
+pub mod reserves;
 pub mod routes;
 pub mod runs;
 mod table;
@@ -35,6 +37,8 @@ pub fn all(finished: &Finished) -> Result<(), String> {
     runs::check(world, &table)?;
     capacity::check(world, &table)?;
     quotas::check(world, &table)?;
+    hours::check(world, &table)?;
+    reserves::check(world, &table)?;
     evictions::check(world, &table)?;
     order::check(world)?;
     counters::check(world, &table)?;

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::super::batch::BatchJob;
+use super::super::quota::TEAM_GPUS_MAX;
 use super::super::scenario::Truth;
-use super::super::wiring::TEAM_GPUS_MAX;
 use super::super::world::World;
 use super::capacity::gpus;
 use super::runs::excused;
@@ -17,7 +17,7 @@ use super::table::Table;
 pub fn check(world: &World, table: &Table) -> Result<(), String> {
     left(world, table)?;
     // Where Osprey only looks on it holds nobody back.
-    if !world.has_quotas || !world.changed_modes.is_empty() {
+    if !world.quota.counts() || !world.changed_modes.is_empty() {
         return Ok(());
     }
     let mut changes: BTreeMap<(&str, &str), BTreeMap<i64, i64>> = BTreeMap::new();
@@ -56,13 +56,14 @@ fn left(world: &World, table: &Table) -> Result<(), String> {
         return Err(format!("job {job} is said to hold GPUs of its team, and nothing runs"));
     }
     let counts = !table.held.is_empty();
-    if counts && !world.has_quotas {
+    if counts && !world.quota.counts() {
         return Err("what teams hold is counted, and no policy asks for it".to_owned());
     }
     Ok(())
 }
 
-fn team<'w>(world: &'w World, job: &BatchJob) -> Option<&'w str> {
+/// The team of a Batch job.
+pub fn team<'w>(world: &'w World, job: &BatchJob) -> Option<&'w str> {
     let track = world.observer.jobs.get(&job.owner)?;
     let sent = world.sent.iter().find(|sent| sent.id.as_str() == track.message)?;
     match &sent.draft.truth {

@@ -59,6 +59,16 @@ fn the_checkpoint_interval_of_a_preemptible_job_fits_its_tiers_window_c21_c22_e8
 }
 
 #[test]
+fn a_job_that_is_demoted_is_not_refused_for_saving_as_it_does() {
+    let demoted = |tags| Scene { is_demoted: true, ..Scene::tags(tags) };
+    assert_eq!(demoted(json!({})).admitted(), "a");
+    assert_eq!(demoted(json!({"checkpoint-interval": "1h"})).admitted(), "a");
+    let asked = Scene { is_demoted: true, ..Scene::tags(json!({"preemptible": "true"})) };
+    assert!(asked.refused().ends_with("(CheckpointMissing)"));
+    assert!(Scene::tags(json!({})).tier("preemptible").refused().ends_with("(CheckpointMissing)"));
+}
+
+#[test]
 fn a_preemptible_job_without_checkpoints_must_be_short_c21() {
     let job = |tags: serde_json::Value| Scene::tags(tags).tier("preemptible");
     assert_eq!(

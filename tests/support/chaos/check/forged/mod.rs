@@ -1,6 +1,7 @@
 //! Goal: each checker finds what it is for, and nothing else. Method: a small log, written by hand, in which every rule
 //! holds; and for each rule the same log with one thing in it that breaks the rule.
 
+mod evicted;
 mod rules;
 mod sound;
 

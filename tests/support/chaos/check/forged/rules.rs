@@ -1,6 +1,7 @@
 //! One test for each rule, in the order of the checkers.
 
 use super::super::super::ports::LIFE_MS_MAX;
+use super::super::super::quota::Quota;
 use super::super::super::run::Finished;
 use super::super::super::scenario::Truth;
 use super::super::super::script::Outcome;
@@ -435,7 +436,7 @@ fn what_is_still_held_when_nothing_runs_is_found() {
     found("job x is said to hold GPUs of its team", |world| write(world, 0, ("USAGE#search", "HOLD#x"), "{}"));
     found("no policy asks for it", |world| write(world, 0, ("USAGE#search", "GPUS"), r#"{"critical":0}"#));
     sound_still(|world| {
-        world.has_quotas = true;
+        world.quota = Quota::Borrow;
         write(world, 0, ("USAGE#search", "GPUS"), r#"{"critical":0}"#);
     });
 }
@@ -443,7 +444,7 @@ fn what_is_still_held_when_nothing_runs_is_found() {
 #[test]
 fn a_team_that_holds_more_than_it_may_is_found() {
     let more = |world: &mut super::World| {
-        world.has_quotas = true;
+        world.quota = Quota::Borrow;
         for sent in &mut world.sent {
             if let Truth::Job { gpus, .. } = &mut sent.draft.truth {
                 *gpus = 33;
@@ -461,7 +462,7 @@ fn a_team_that_holds_more_than_it_may_is_found() {
     let told = checked(world(|_| {}));
     assert!(told.as_ref().is_err_and(|told| told.contains("held 33 GPUs in tier")), "{told:?}");
     // Without quotas, and where somebody changed the mode of a pool, nobody is held back.
-    assert_eq!(checked(world(|world| world.has_quotas = false)), Ok(()));
+    assert_eq!(checked(world(|world| world.quota = Quota::Nothing)), Ok(()));
     let changed = |world: &mut super::World| assert!(world.changed_modes.insert(0));
     assert_eq!(checked(world(changed)), Ok(()));
 }

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use osprey_model::event::BatchStatus;
 
 use super::super::super::batch::Wanted;
+use super::super::super::quota::Quota;
 use super::super::super::scenario::Truth;
 use super::super::super::script::{Outcome, Step};
 use super::super::super::world::World;
@@ -108,7 +109,7 @@ pub fn log() -> World {
     world.unsent = 0;
     world.is_guarded = true;
     world.faults.meddling = 0;
-    world.has_quotas = false;
+    world.quota = Quota::Nothing;
     parent(&mut world);
     child(&mut world);
     dead(&mut world);
