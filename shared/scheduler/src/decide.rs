@@ -250,7 +250,7 @@ impl<'s> Cycle<'s> {
         }
         let run_ms = i64::try_from(job.expected_ms.unwrap_or(self.rules.unknown_ms)).unwrap_or(i64::MAX);
         let spare = self.quotas.kept_from(job).0;
-        Wish { job: job.job, demand: Demand::of(job, &self.room), spare, run_ms, now_ms: self.now_ms }
+        Wish { job: job.job, demand: Demand::kept(job, &self.room), spare, run_ms, now_ms: self.now_ms }
     }
 
     /// Whether a job isn't started twice: a snapshot may contradict itself.

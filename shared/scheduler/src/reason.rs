@@ -386,6 +386,7 @@ mod tests {
             [
                 "it backs off until 1970-01-01T00:00:00Z".to_owned(),
                 "the pool is paused; it goes on when somebody resumes it".to_owned(),
+                "its tier is paused in this pool; it goes on when somebody resumes it".to_owned(),
                 "the pool has no nodes; use another pool, or give it some".to_owned(),
                 "it needs 64 GPUs, the pool has 16; ask for fewer or use another pool".to_owned(),
                 "it needs 1 node with 1 GPU and 200 vCPUs each, and the pool has no such node; ask for fewer or use \

@@ -184,11 +184,18 @@ impl<'s> Room<'s> {
 
     /// How many jobs of a shape the nodes could hold, if nothing but foreign work ran. What may be ours isn't foreign.
     pub(crate) fn most(&self, shape: Shape) -> u32 {
+        self.most_beside(shape, self.unheard)
+    }
+
+    /// The same, if all that seems to be others' work is.
+    pub(crate) fn most_seen(&self, shape: Shape) -> u32 {
+        self.most_beside(shape, 0)
+    }
+
+    /// How many jobs of a shape the nodes could hold beside others' work, if on each of them so many GPUs of it were ours.
+    fn most_beside(&self, shape: Shape, ours: u32) -> u32 {
         let nodes = self.nodes.iter().filter(|node| node.state != NodeState::Closed);
-        let bare = |node: &Node| {
-            let foreign_gpus = node.foreign_gpus.saturating_sub(self.unheard);
-            left(&Node { foreign_gpus, ..*node })
-        };
+        let bare = |node: &Node| left(&Node { foreign_gpus: node.foreign_gpus.saturating_sub(ours), ..*node });
         nodes.fold(0_u32, |sum, node| sum.saturating_add(bare(node).times(shape)))
     }
 
