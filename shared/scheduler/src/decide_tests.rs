@@ -296,6 +296,27 @@ fn children_of_an_array_start_one_by_one_where_they_may_and_all_at_once_where_no
     assert_eq!((starts(&plan), plan.reservations[0].at_ms), (vec![], 6_000));
 }
 
+/// A dispatch of which nobody has heard may be what seems to be others' work, and may not: an array that waited for the
+/// wider pool lost its reservation until the news came.
+#[test]
+fn an_array_keeps_its_reservation_beside_others_work_whatever_is_in_flight() {
+    let array = Some(Array { waiting: 4, singly: false });
+    let queued = vec![Queued { array, ..Queued::new(id(2), Shape::gpus(2)) }];
+    let nodes = vec![Node { foreign_gpus: 1, ..Node::new(8) }];
+    let in_flight =
+        Running { holds: vec![Hold::gpus(0, 2)], expected_end_ms: Some(6_000), ..Running::new(id(9), Shape::gpus(2)) };
+    let snapshot = |has_landed| Snapshot {
+        nodes: nodes.clone(),
+        queued: queued.clone(),
+        running: vec![Running { has_landed, ..in_flight.clone() }],
+        landing: Landing::Anywhere,
+        ..Snapshot::default()
+    };
+    let kept = |has_landed| decide(&snapshot(has_landed), &Rules::default(), 1_000).reservations;
+    assert_eq!(kept(true), [Reservation { job: id(2), at_ms: 6_000, holds: vec![Hold::gpus(0, 6)] }]);
+    assert_eq!(kept(false), kept(true));
+}
+
 #[test]
 fn a_job_of_unknown_run_time_starts_wherever_nothing_is_kept() {
     let mut snapshot = snapshot(&[(1, 0, 8, 5_000)], &[(2, 900, 16, 900), (3, 300, 4, 10)]);
