@@ -90,3 +90,10 @@ fn usage_is_exact() {
     passes(97);
     passes(98);
 }
+
+/// A dead letter that wasn't there when its stranger's right was looked for, and was there a moment later, was sent through
+/// again by that stranger.
+#[test]
+fn what_is_not_there_yet_is_nobodys_to_redrive() {
+    passes(17724);
+}

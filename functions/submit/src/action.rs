@@ -121,6 +121,34 @@ fn may_wait(action: &Action) -> bool {
     matches!(action, Action::RequeueJob { .. } | Action::ReleaseJob { .. } | Action::TopJob { .. })
 }
 
+/// That what an action is about isn't there.
+pub(crate) fn missing(action: &Action) -> Refusal {
+    match action {
+        Action::RedriveDeadLetter { dead_letter_id } | Action::DiscardDeadLetter { dead_letter_id, .. } => {
+            no_letter(dead_letter_id)
+        }
+        Action::CancelJob { job_id, .. }
+        | Action::RequeueJob { job_id, .. }
+        | Action::HoldJob { job_id, .. }
+        | Action::ReleaseJob { job_id, .. }
+        | Action::PreemptJob { job_id, .. }
+        | Action::ReportCheckpoint { job_id, .. }
+        | Action::TopJob { job_id, .. }
+        | Action::ReportPriority { job_id, .. } => unknown(*job_id),
+        Action::ApplyPolicy { .. }
+        | Action::SetMode { .. }
+        | Action::DrainPool { .. }
+        | Action::ResumePool { .. }
+        | Action::Reserve { .. } => Refusal::new(ReasonCode::UnknownPool, "there is nothing of that name"),
+    }
+}
+
+fn no_letter(given: &str) -> Refusal {
+    let sentence =
+        format!("there is no dead letter {}; `osprey dead-letters list` shows those that there are", quote(given));
+    Refusal::new(ReasonCode::UnknownJob, sentence)
+}
+
 fn unknown(id: JobId) -> Refusal {
     Refusal::new(ReasonCode::UnknownJob, format!("there is no job `{id}`; `osprey jobs` lists those that there are"))
 }
@@ -331,10 +359,7 @@ async fn letter<P: Ports>(
         None => None,
     };
     let Some((letter, version)) = found else {
-        let sentence =
-            format!("there is no dead letter {}; `osprey dead-letters list` shows those that there are", quote(given));
-        return refuse(ports, kept(message, action, None, now, Err(Refusal::new(ReasonCode::UnknownJob, sentence))))
-            .await;
+        return refuse(ports, kept(message, action, None, now, Err(no_letter(given)))).await;
     };
     let job = matches!(letter.kind, DeadKind::Job { .. }).then_some(letter.id);
     let refused = |refusal| refuse(ports, kept(message, action, job, now, Err(refusal)));

@@ -12,6 +12,7 @@ use osprey_pipeline::{record, redrive, repository};
 use osprey_policy::identity::{Relation, Verb};
 use osprey_ports::ReceivedMessage;
 
+use crate::action::missing;
 use crate::handle::Ports;
 
 /// Why an action isn't allowed, and the job that the refusal is kept with.
@@ -29,8 +30,8 @@ struct Target {
     team: Option<String>,
 }
 
-/// Why the sender may not do this; `None` when it may, or when there is nothing to do it to, which is refused later and
-/// with another sentence.
+/// Why the sender may not do this; `None` when it may. What isn't there is nobody's, and refused with the sentence that
+/// says so: it may come while the action is carried out.
 pub async fn denied<P: Ports>(
     ctx: &Context<'_>,
     ports: &P,
@@ -43,7 +44,10 @@ pub async fn denied<P: Ports>(
     if !verb.has_owner() {
         return Ok(Some(Denied { job: None, refusal }));
     }
-    let Some(Target { job, owner, team }) = target(ports, action).await? else { return Ok(None) };
+    let Some(Target { job, owner, team }) = target(ports, action).await? else {
+        // It may be there a moment later, and whose it is wouldn't be asked again.
+        return Ok(Some(Denied { job: None, refusal: missing(action) }));
+    };
     let relation = Relation { owner: &owner, team: team.as_deref() };
     let permitted = ctx.policy.permit(sender, verb, Some(relation));
     Ok(permitted.err().map(|refusal| Denied { job, refusal }))

@@ -66,7 +66,10 @@ fn acts(world: &World, table: &Table, message: &str, acted: &Value) -> Result<()
     let Some(sent) = world.sent.iter().find(|sent| sent.id.as_str() == message) else { return Ok(()) };
     let sender = sent.draft.sender;
     let refused = acted.get("refusal").filter(|refusal| !refusal.is_null()).map(|refusal| text(refusal, "code"));
-    let may = sender == OPERATOR || owner(world, table, acted.get("action").unwrap_or(&Value::Null)) == Some(sender);
+    let action = acted.get("action").unwrap_or(&Value::Null);
+    // Which job goes first is for nobody to say of his own.
+    let is_of_owner = text(action, "action") != "TopJob" && owner(world, table, action) == Some(sender);
+    let may = sender == OPERATOR || is_of_owner;
     match refused.as_deref() {
         None if !may => Err(format!("{sender} may not ask for what it asked for with {message}, and it was done")),
         Some("NotAllowed") if may => Err(format!("{sender} may ask for what it asked for with {message}, and may not")),

@@ -28,7 +28,9 @@ pub fn check(world: &World, table: &Table) -> Result<(), String> {
         let Some(team) = team(world, job).filter(|_| !is_free && job.signed_at < world.start + PHASE_MS) else {
             continue;
         };
-        let used = used(world, table, team, at, job.signed_at);
+        // A clock that is ahead is in the next day already.
+        let of_day = |day_of: i64| used(world, table, team, at, day_of);
+        let used = of_day(job.signed_at).min(of_day(job.signed_at + SENT_WITHIN_MS));
         if used >= HOURS_GPU_MS {
             let second = (job.signed_at - world.start) / 1_000;
             return Err(format!(
@@ -73,7 +75,8 @@ pub fn excuse(world: &World, sent: &Sent, id: &str) -> bool {
     match world.quota {
         Quota::Reject => {
             let began = |job: &BatchJob| self::team(world, job) == Some(team) && self::gpus(world, job) > 0;
-            world.batch.jobs.iter().any(|job| began(job) && job.signed_at <= refused_at)
+            // What was claimed by then counts as well, and is sent a little later.
+            world.batch.jobs.iter().any(|job| began(job) && job.signed_at <= refused_at + SENT_WITHIN_MS)
         }
         Quota::Reserve => {
             !urgent && world.wired.pools.iter().any(|pool| *gpus > open(i64::from(pool.gpus().unwrap_or(0))))
