@@ -1,4 +1,4 @@
-//! The least changes that would start a waiting job in the next cycle, each one verified by [`decide`] itself.
+//! The least changes that would start a waiting job in the next cycle, each one verified by [`crate::decide`] itself.
 //!
 //! A change is found by looking for the least of its kind, one file a kind, and is told only after the decision was made
 //! again on the changed snapshot and started the job. `trial` makes these decisions and counts them; `apply` says what a
@@ -8,7 +8,7 @@
 //! count that may be asked for, a second of a run, a point of priority, a GPU or a GPU-hour of a quota) doesn't. Where the
 //! effect of a kind isn't monotone a lesser change further off may do too: numbers are bisected, not tried one by one. Of
 //! jobs that end, those that are told are the first after whose end it starts, and none of them could be left out as
-//! long as they are few ([`ends`]).
+//! long as they are few (`ends`).
 
 mod apply;
 mod bound;
