@@ -75,14 +75,22 @@ pub fn excuse(world: &World, sent: &Sent, id: &str) -> bool {
     match world.quota {
         Quota::Reject => {
             let began = |job: &BatchJob| self::team(world, job) == Some(team) && self::gpus(world, job) > 0;
-            // What was claimed by then counts as well, and is sent a little later.
+            // What was claimed by then counts as well, and is sent a little later, or not at all.
             world.batch.jobs.iter().any(|job| began(job) && job.signed_at <= refused_at + SENT_WITHIN_MS)
+                || has_unsent_claim(world, refused_at)
         }
         Quota::Reserve => {
             !urgent && world.wired.pools.iter().any(|pool| *gpus > open(i64::from(pool.gpus().unwrap_or(0))))
         }
         _ => false,
     }
+}
+
+/// Whether some job had been claimed by a time and not been sent to Batch.
+fn has_unsent_claim(world: &World, by: i64) -> bool {
+    let is_claimed = |edge: &Edge| edge.to == "claimed" && edge.at <= by;
+    let is_sent = |id: &str| world.batch.jobs.iter().any(|job| job.owner == id && job.signed_at <= by);
+    world.observer.jobs.iter().any(|(id, track)| track.edges.iter().any(is_claimed) && !is_sent(id))
 }
 
 /// GPUs of a pool that aren't reserved.
