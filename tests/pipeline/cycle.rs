@@ -54,12 +54,13 @@ fn a_cycles_requests_dont_grow_with_the_backlog() -> Checked {
     Ok(())
 }
 
-/// What a job of a pool that holds its jobs writes until Batch has it: its record, its place and its state; the plan that
-/// starts it; its claim with the plan's step, what it holds and its place's end; Batch's id.
-#[test]
-fn a_held_job_costs_so_many_write_units() -> Checked {
-    let world = World::new("units")?;
-    let policy = Policy::load(osprey_policy::DEFAULT).map_err(|_| "the default policy")?.policy;
+/// Write requests and write units.
+type Cost = (usize, usize);
+
+/// What a job of a team writes in a pool that holds its jobs, until it is recorded and until Batch has it.
+fn cost(name: &str, policy: &str) -> Result<(Cost, Cost), Box<dyn std::error::Error>> {
+    let world = World::new(name)?;
+    let policy = Policy::load(policy).map_err(|errors| format!("{errors:?}"))?.policy;
     let pools = [pool("main", &policy)];
     world.has("main", 4, 0);
     let settings = Settings { definition_required: false, ..Settings::default() };
@@ -71,8 +72,22 @@ fn a_held_job_costs_so_many_write_units() -> Checked {
     let recorded = (world.write_requests(), world.write_units());
     assert_eq!(block_on(osprey_schedule::handle(&context, &world, &[wake_up(&world, "main")])), []);
     assert_eq!(world.submitted.lock().unwrap().len(), 1);
-    let all = (world.write_requests(), world.write_units());
-    assert_eq!((recorded, all), ((1, 8), (4, 21)));
+    Ok((recorded, (world.write_requests(), world.write_units())))
+}
+
+/// Its record, its place and its state; the plan that starts it; its claim with the plan's step, what it holds and its
+/// place's end; Batch's id.
+#[test]
+fn a_held_job_costs_so_many_write_units() -> Checked {
+    assert_eq!(cost("units", osprey_policy::DEFAULT)?, ((1, 8), (4, 21)));
+    Ok(())
+}
+
+/// The counter of its team's GPUs and the row of what it holds, in the claim's transaction.
+#[test]
+fn a_held_job_of_a_team_with_quotas_costs_four_write_units_more() -> Checked {
+    let quotas = std::fs::read_to_string(osprey_tests::root().join("tests/golden/quotas.toml"))?;
+    assert_eq!(cost("quota-units", &quotas)?, ((1, 8), (4, 25)));
     Ok(())
 }
 

@@ -129,6 +129,28 @@ fn who_takes_the_place_is_submitted_before_anybody_is_stopped_and_each_has_a_rec
     Ok(())
 }
 
+/// What an eviction writes beyond what the start of the urgent job and the victim's own end cost: whom the plan stops, the
+/// rows of the eviction with the victim's note, and the end of both. docs/cost.md has the figure.
+#[test]
+fn an_eviction_costs_so_many_write_units() -> Checked {
+    let cost = |name: &str, is_full: bool| -> Result<(usize, usize, usize, usize), Box<dyn std::error::Error>> {
+        let full = Full::new(name, 1, 35)?;
+        if !is_full {
+            full.place.world.has("main", 2, 0);
+        }
+        full.urgent("serve");
+        let before = (full.place.world.write_requests(), full.place.world.write_units());
+        full.place.cycle("main");
+        let started = (full.place.world.write_requests(), full.place.world.write_units());
+        full.ended(0, "FAILED", "OSPREY preempted for=serve");
+        let ended = (full.place.world.write_requests(), full.place.world.write_units());
+        Ok((started.0 - before.0, started.1 - before.1, ended.0 - started.0, ended.1 - started.1))
+    };
+    let (evicts, only_starts) = (cost("costs", true)?, cost("starts", false)?);
+    assert_eq!((evicts, only_starts), ((5, 26, 2, 13), (3, 13, 2, 11)));
+    Ok(())
+}
+
 #[test]
 fn the_word_alone_or_the_row_alone_is_no_eviction() -> Checked {
     let full = Full::new("word", 2, 35)?;

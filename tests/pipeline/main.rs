@@ -2,6 +2,7 @@
 
 mod backlog;
 mod bad_input;
+#[expect(clippy::unwrap_used, reason = "helpers of tests, which fail with them")]
 mod cycle;
 #[expect(clippy::unwrap_used, reason = "helpers of tests, which fail with them")]
 mod estimates;
@@ -16,5 +17,7 @@ mod place;
 #[cfg(unix)]
 mod scripts;
 mod waits;
+#[expect(clippy::expect_used, reason = "helpers of tests, which fail with them")]
+mod wasted;
 #[expect(clippy::unwrap_used, reason = "helpers of tests, which fail with them")]
 mod world;

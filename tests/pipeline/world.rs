@@ -107,6 +107,11 @@ impl World {
         self.requests.load(Ordering::Relaxed)
     }
 
+    /// Where the table is.
+    pub fn dir(&self) -> &std::path::Path {
+        &self.dir
+    }
+
     /// The time, milliseconds since 1970.
     pub fn now_ms(&self) -> i64 {
         self.clock.now().as_millisecond()

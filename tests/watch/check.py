@@ -118,6 +118,18 @@ class Terminal:
             )
 
 
+def ended(pid, seconds):
+    """Whether a process ends within so long; it is ended otherwise."""
+    until = time.time() + seconds
+    while time.time() < until:
+        if os.waitpid(pid, os.WNOHANG)[0] == pid:
+            return True
+        time.sleep(0.1)
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    return False
+
+
 def looked_at(state):
     watch = [OSPREY, "watch", "--local", state, "--every", "0.5"]
     for columns, rows in SIZES:
@@ -140,6 +152,10 @@ def looked_at(state):
         terminal.pump(1.5)
         status, restored = terminal.end(lambda: os.kill(terminal.pid, number))
         check(restored, f"{name} gives the terminal back")
+    terminal = Terminal(watch, 80, 24)
+    terminal.pump(1.5)
+    os.close(terminal.fd)
+    check(ended(terminal.pid, 6), "a terminal that goes away ends it")
     terminal = Terminal(watch, 40, 10)
     terminal.pump(1.5)
     check("too small" in " ".join(terminal.text().split()), "a terminal that is too small is told")

@@ -1,4 +1,5 @@
-//! `osprey cancel`, `requeue`, `hold`, `release` and `preempt`: each sends a message, so that it is recorded like a job is.
+//! `osprey cancel`, `requeue`, `hold`, `release`, `preempt` and `report-checkpoint`: each sends a message, so that it is recorded
+//! like a job is.
 
 use clap::Args;
 use osprey_model::id::{JobId, MessageId};
@@ -101,6 +102,38 @@ pub struct PreemptArgs {
     target: Target,
 }
 
+/// Say where a job's newest checkpoint is: what it did since then is what an eviction would cost.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  osprey report-checkpoint \"$OSPREY_JOB_ID\" --uri s3://data/run/step-500 --progress 40 --stack osprey
+
+A job finds its own id in OSPREY_JOB_ID, and later attempts find the address in OSPREY_RESUME_URI. One that is nearly
+done, by the policy's `near_done`, is spared.")]
+pub struct ReportCheckpointArgs {
+    /// The job: its id, its name, or a beginning that only one job has
+    #[arg(value_name = "JOB")]
+    job: String,
+    /// Where the checkpoint is
+    #[arg(long, value_name = "URI")]
+    uri: String,
+    /// How much of its work the job has done
+    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u32).range(..=100))]
+    progress: Option<u32>,
+    /// Say what would happen, and send nothing
+    #[arg(long)]
+    dry_run: bool,
+    #[command(flatten)]
+    place: Place,
+}
+
+/// Reports.
+pub fn report_checkpoint(args: &ReportCheckpointArgs, ui: &mut Ui) -> Result<Exit, CliError> {
+    let ReportCheckpointArgs { job, uri, progress, dry_run, place } = args;
+    let report = |job_id| Action::ReportCheckpoint { job_id, uri: uri.clone(), progress: *progress };
+    on_named(job, *dry_run, place, ui, report)
+}
+
 /// Preempts.
 pub fn preempt(args: &PreemptArgs, ui: &mut Ui) -> Result<Exit, CliError> {
     on_job(&args.target, ui, |job_id, reason| Action::PreemptJob { job_id, reason })
@@ -130,14 +163,8 @@ pub fn told(ui: &mut Ui, action: &Action, would: Result<String, Refusal>) -> Res
 
 /// Cancels.
 pub fn cancel(args: &CancelArgs, ui: &mut Ui) -> Result<Exit, CliError> {
-    let joined = Joined::of(&args.place)?;
-    let action = |job_id| Action::CancelJob { job_id, reason: args.reason.clone() };
-    if args.dry_run {
-        let id = joined.find(&args.job)?;
-        return dry_run(&joined, ui, id, &action(id));
-    }
-    let found = joined.look_up(&args.job)?;
-    on_found(&joined, ui, found, &action(found.id()))
+    let CancelArgs { job, reason, dry_run, place } = args;
+    on_named(job, *dry_run, place, ui, |job_id| Action::CancelJob { job_id, reason: reason.clone() })
 }
 
 /// Requeues.
@@ -161,13 +188,25 @@ pub(super) fn on_job(
     ui: &mut Ui,
     action: impl FnOnce(JobId, Option<String>) -> Action,
 ) -> Result<Exit, CliError> {
-    let joined = Joined::of(&target.place)?;
-    if target.dry_run {
-        let id = joined.find(&target.job)?;
-        return dry_run(&joined, ui, id, &action(id, target.reason.clone()));
+    let Target { job, reason, dry_run, place } = target;
+    on_named(job, *dry_run, place, ui, |id| action(id, reason.clone()))
+}
+
+/// Acts on a job by its name, or says what that would do.
+pub(super) fn on_named(
+    name: &str,
+    is_dry: bool,
+    place: &Place,
+    ui: &mut Ui,
+    action: impl FnOnce(JobId) -> Action,
+) -> Result<Exit, CliError> {
+    let joined = Joined::of(place)?;
+    if is_dry {
+        let id = joined.find(name)?;
+        return dry_run(&joined, ui, id, &action(id));
     }
-    let found = joined.look_up(&target.job)?;
-    on_found(&joined, ui, found, &action(found.id(), target.reason.clone()))
+    let found = joined.look_up(name)?;
+    on_found(&joined, ui, found, &action(found.id()))
 }
 
 /// Sends an action on a job. While no pipeline runs, one that the job's present state doesn't allow is not sent, unless

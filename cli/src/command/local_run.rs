@@ -234,7 +234,6 @@ impl PipelineArgs {
             None => place::fresh(jiff::Timestamp::now())?,
         };
         let (state, lock) = run::take(&dir)?;
-        place::follow(&dir);
         crate::log::to_file(&dir)?;
         let kept = Kept::load(&dir)?;
         let (policy, policy_text) = match (given, &kept) {

@@ -70,7 +70,7 @@ pub fn local_serve(args: &LocalServeArgs, ui: &mut Ui) -> Result<Exit, CliError>
     let copies = args.event_target.iter().map(EventTarget::queue).collect();
     let world = run::open(&plan, &state)?.with_event_copies(copies);
     prepare(&plan, &world, &args.event_target)?;
-    let interrupted = signal::listen()?;
+    let interrupted = signal::listen(None)?;
     let mut engine = EngineThread::start(world.batch())?;
     let forwarders: Vec<Forwarder> = forward(&world, &args.event_target)?;
     let endpoint = server.endpoint();

@@ -17,6 +17,8 @@ use crate::watch::terminal;
 const LOCAL_MS: u64 = 1_000;
 /// The same of a stack, where each takes requests.
 const AWS_MS: u64 = 5_000;
+/// How long the view may take to end when it is asked to.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Watch the pools, who waits in them, what starts, ends and is evicted, and why the selected job waits.
 ///
@@ -58,7 +60,7 @@ pub fn watch(args: &WatchArgs, ui: &mut Ui) -> Result<Exit, CliError> {
     let usual = if args.place.aws.is_given() { AWS_MS } else { LOCAL_MS };
     let every = args.every.unwrap_or(Duration::from_millis(usual));
     let reader = Reader::start(args.place.clone(), every)?;
-    let asked = signal::listen()?;
+    let asked = signal::listen(Some(PATIENCE))?;
     terminal::show(&reader, Look { has_colours: ui.wants_colours() }, &asked)?;
     Ok(Exit::Ok)
 }

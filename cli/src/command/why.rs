@@ -57,7 +57,11 @@ pub fn why(args: &WhyArgs, ui: &mut Ui) -> Result<Exit, CliError> {
         Some(file) => of_file(args, file, ui)?,
         None => {
             let joined = Joined::of(&args.place)?;
-            joined.why(joined.find(&args.job)?, depth(args))?
+            let answer = joined.why(joined.find(&args.job)?, depth(args))?;
+            if answer.ahead.is_some() {
+                joined.say_who_runs(ui)?;
+            }
+            answer
         }
     };
     why::show(&answer, ui).map(|()| Exit::Ok)

@@ -1,5 +1,7 @@
 //! Which job or dead letter a person means: by its id, its name, or a beginning that only one has.
 
+use std::time::Instant;
+
 use osprey_model::id::{JobId, MessageId};
 use osprey_model::message::words::{nearest, quote};
 use osprey_model::message::{self, Action, Message};
@@ -7,7 +9,7 @@ use osprey_pipeline::dead::DeadKind;
 use osprey_pipeline::{derive, repository};
 use osprey_ports::{QueueKind, ReceivedMessage};
 
-use super::Joined;
+use super::{Joined, RUNNER_PATIENCE};
 use crate::error::{CliError, ErrorCode};
 
 /// Messages of the submission queue that are looked at.
@@ -61,9 +63,16 @@ impl Joined {
     /// # Errors
     /// When none or several are meant, or it isn't taken in yet.
     pub fn find(&self, given: &str) -> Result<JobId, CliError> {
-        match self.look_up(given)? {
-            Found::OnRecord(id) => Ok(id),
-            Found::Sent(id) => Err(self.not_taken_in(id)?),
+        let until = Instant::now() + RUNNER_PATIENCE;
+        loop {
+            match self.look_up(given)? {
+                Found::OnRecord(id) => return Ok(id),
+                // A pipeline that runs takes it in at once.
+                Found::Sent(_) if self.resting()?.is_none() && Instant::now() < until => {
+                    std::thread::sleep(self.look_every());
+                }
+                Found::Sent(id) => return Err(self.not_taken_in(id)?),
+            }
         }
     }
 

@@ -1,5 +1,6 @@
 //! Reaching a pipeline from a command, on this machine or on AWS: reading records, sending messages.
 
+mod aftermath;
 mod find;
 mod home;
 pub mod lineage;
@@ -56,7 +57,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// The same on AWS, where each look is a request.
 const ASK_EVERY: Duration = Duration::from_secs(1);
 /// How long somebody who waits for a job goes on without a pipeline that runs.
-const RUNNER_PATIENCE: Duration = Duration::from_secs(2);
+pub const RUNNER_PATIENCE: Duration = Duration::from_secs(2);
 /// How long an action's outcome is waited for.
 const OUTCOME_PATIENCE: Duration = Duration::from_secs(5);
 /// The same on AWS, where a function may have to start first.

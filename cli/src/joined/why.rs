@@ -3,19 +3,22 @@
 
 use osprey_model::id::JobId;
 use osprey_model::job::{Job, JobState};
+use osprey_model::reason::ReasonCode;
 use osprey_pipeline::context::Context;
 use osprey_pipeline::dependents::{self, On};
 use osprey_pipeline::evict::Receipt;
 use osprey_pipeline::start;
 use osprey_schedule::outlook;
 use osprey_schedule::why::{self, Fate, Look};
+use osprey_scheduler::change::{Change as Kind, Verified};
 use serde_json::{Map, Value, json};
 
-use super::Joined;
+use super::{Joined, aftermath};
 use crate::error::{CliError, ErrorCode};
 use crate::render::change::Change;
 use crate::render::policy::counted;
 use crate::render::time;
+use crate::render::way_out::way_out;
 use crate::render::why::{Answer, Eta, Reason};
 
 /// How much is asked.
@@ -40,9 +43,39 @@ impl Joined {
         let answer = match job.state {
             JobState::Queued if start::is_for_a_cycle(&context, &job) => self.in_line(&context, &job, depth)?,
             JobState::Waiting => self.waiting(&job)?,
+            JobState::Refused => self.refused(&job)?,
             _ => of_record(&job, self.now_ms()),
         };
-        Ok(Answer { evicted: self.evicted(&job)?, ..answer })
+        let answer = Answer { evicted: self.evicted(&job)?, ..answer };
+        if depth == Depth::Reason { Ok(answer) } else { self.told_further(&job, answer) }
+    }
+
+    /// The same answer with what else is known of a job that is not in line, and what to do about it.
+    fn told_further(&self, job: &Job, answer: Answer) -> Result<Answer, CliError> {
+        let is_over = matches!(job.state, JobState::Failed | JobState::Dead | JobState::Refused);
+        let to_do = if is_over || answer.changes.is_empty() { way_out(&answer.reason.code) } else { None };
+        let to_do = to_do.filter(|to_do| !to_do.starts_with("nothing"));
+        let to_do = to_do.map(|to_do| to_do.replace("JOB", &job.id.to_string()));
+        let is_in_line = matches!(job.state, JobState::Queued | JobState::Waiting | JobState::Claimed);
+        let facts = if is_in_line {
+            Vec::new()
+        } else {
+            let story = self.story(job.id)?;
+            aftermath::facts(&story.view, story.logs.last().map(|(_, log)| log.as_str()), self.now_ms())
+        };
+        Ok(Answer { facts, to_do, ..answer })
+    }
+
+    /// A job that was turned away, with every fault in whole: its record holds the first few words.
+    fn refused(&self, job: &Job) -> Result<Answer, CliError> {
+        let told = of_record(job, self.now_ms());
+        let refusals = self.view(job.id)?.record.map(|record| record.refusals).unwrap_or_default();
+        let sentences: Vec<&str> = refusals.iter().map(|refusal| refusal.message.as_str()).collect();
+        if sentences.is_empty() {
+            return Ok(told);
+        }
+        let sentence = format!("it is refused: {}", sentences.join("; "));
+        Ok(Answer { reason: Reason { sentence, ..told.reason }, ..told })
     }
 
     /// The newest eviction of a job that goes for it, or came back after it.
@@ -85,16 +118,25 @@ impl Joined {
                 On::Unknown => JobId::parse(&dependency.given).map(|id| self.job(id)).transpose()?.flatten(),
                 On::Batch(_) => None,
             };
-            let state = known.map_or("unknown", |job| job.state.as_str());
+            let state = known.as_ref().map_or("unknown", |job| job.state.as_str());
             if state != JobState::Succeeded.as_str() {
-                on.push(json!({ "job": dependency.given, "state": state }));
+                let name = known.map(|job| job.name);
+                on.push(json!({ "job": dependency.given, "name": name, "state": state }));
             }
         }
         let sentence = match on.as_slice() {
-            [one] => format!("it waits for job {}, which is {}", text(one, "job"), text(one, "state")),
+            [one] => format!("it waits for job {}, which is {}", called(one), text(one, "state")),
             several => format!("it waits for {} jobs that have not succeeded", several.len()),
         };
         Ok(answer(job, "WaitsForJobs", sentence, json!({ "depends_on": on })))
+    }
+}
+
+/// A job by its name, where that is known, and its id.
+fn called(job: &Value) -> String {
+    match text(job, "name") {
+        "" => text(job, "job").to_owned(),
+        name => format!("`{name}` ({})", text(job, "job")),
     }
 }
 
@@ -113,6 +155,8 @@ fn answer(job: &Job, code: &str, sentence: String, evidence: Value) -> Answer {
         pool: job.pool.clone(),
         reason: Reason { code: code.to_owned(), sentence },
         evidence,
+        facts: Vec::new(),
+        to_do: None,
         changes: Vec::new(),
         eta_seconds: None,
         ahead: None,
@@ -186,8 +230,16 @@ pub fn ahead(
         return answer;
     }
     let found = look.changes(job, gpus_per_node);
-    let changes = found.changes.iter().map(|verified| Change::of(verified, &look.rules, &name)).collect();
-    Answer { changes, eta_seconds: Some(eta(look, job)), ..answer }
+    let eta = eta(look, job);
+    let starts_ms = eta.p50.and_then(|seconds| look.now_ms.checked_add_unsigned(seconds.saturating_mul(1_000)));
+    // What comes after its own start brings nothing forward.
+    let is_sooner = |verified: &&Verified| match verified.change {
+        Kind::Ends { at_ms: Some(at_ms), .. } => starts_ms.is_none_or(|starts_ms| at_ms <= starts_ms),
+        _ => true,
+    };
+    let changes = found.changes.iter().filter(is_sooner);
+    let changes = changes.map(|verified| Change::of(verified, &look.rules, &name)).collect();
+    Answer { changes, eta_seconds: Some(eta), ..answer }
 }
 
 /// When a job starts by itself.
@@ -243,7 +295,11 @@ fn ended(job: &Job) -> Answer {
     let Some(end) = &job.end else {
         return answer(job, "Unexplained", format!("it is {}, and nobody recorded why", job.state.as_str()), json!({}));
     };
-    answer(job, &end.code.to_string(), format!("it is {}: {}", job.state.as_str(), end.message), json!({}))
+    let sentence = match end.code {
+        ReasonCode::Cancelled => format!("it was cancelled: {}", end.message),
+        _ => format!("it is {}: {}", job.state.as_str(), end.message),
+    };
+    answer(job, &end.code.to_string(), sentence, json!({}))
 }
 
 #[cfg(test)]

@@ -23,6 +23,7 @@ use super::ingest;
 use super::lines::Lines;
 use super::patience::Patience;
 use super::pipeline::Pipeline;
+use super::place;
 use super::progress::{Progress, Scene};
 use super::signal;
 use crate::SUPERVISE;
@@ -94,7 +95,7 @@ pub fn run(plan: &Plan, state: &StateDir, ui: &mut Ui) -> Result<Ended, CliError
     plan.cluster.set_up(world.batch(), &plan.policy)?;
     register(&world, &plan.definitions)?;
     Kept { cluster: plan.cluster, policy: plan.policy_text.clone() }.save(state.path())?;
-    let interrupted = signal::listen()?;
+    let interrupted = signal::listen(None)?;
     let engine = EngineThread::start(world.batch())?;
     let began_at = world.now().as_millisecond();
     // What an earlier run brought about is no news.
@@ -146,6 +147,13 @@ fn take_in(plan: &Plan, world: &LocalWorld, is_resumed: bool) -> Result<Lines, C
 /// # Errors
 /// One sentence when it can't be used.
 pub fn open(plan: &Plan, state: &StateDir) -> Result<LocalWorld, CliError> {
+    let world = opened(plan, state)?;
+    // One that can't be used leaves `--local` where it leads.
+    place::follow(&plan.dir);
+    Ok(world)
+}
+
+fn opened(plan: &Plan, state: &StateDir) -> Result<LocalWorld, CliError> {
     let program = std::env::current_exe()
         .map_err(|error| CliError::failed(format!("this program's own path isn't known: {error}")))?;
     let batch = Options {

@@ -4,6 +4,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
+use std::time::Duration;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -12,11 +13,13 @@ use crate::error::CliError;
 /// Exit code of a process that Ctrl-C ended, as shells expect it.
 const EXIT_INTERRUPTED: i32 = 130;
 
-/// Listens for Ctrl-C, SIGTERM and the end of the terminal from now on; the answer becomes true at the first.
+/// Listens for Ctrl-C, SIGTERM and the end of the terminal from now on; the answer becomes true at the first. A program that
+/// has not ended by itself for so long after it, where a patience is given, is ended: reading keys from a terminal that has
+/// gone never returns.
 ///
 /// # Errors
 /// When the system doesn't let us listen.
-pub fn listen() -> Result<Arc<AtomicBool>, CliError> {
+pub fn listen(patience: Option<Duration>) -> Result<Arc<AtomicBool>, CliError> {
     let failed = |error: std::io::Error| CliError::failed(format!("signals can't be listened for: {error}"));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().map_err(failed)?;
     let mut kinds = vec![SignalKind::interrupt(), SignalKind::terminate()];
@@ -34,6 +37,10 @@ pub fn listen() -> Result<Arc<AtomicBool>, CliError> {
         runtime.block_on(async move {
             next(&mut signals).await;
             flag.store(true, Ordering::Release);
+            if let Some(patience) = patience {
+                std::thread::sleep(patience);
+                std::process::exit(EXIT_INTERRUPTED);
+            }
             next(&mut signals).await;
             std::process::exit(EXIT_INTERRUPTED);
         });

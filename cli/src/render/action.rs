@@ -1,6 +1,6 @@
 //! Actions: what was asked for, of what, by whom, and what became of it.
 
-use osprey_model::message::Action;
+use osprey_model::message::{Action, Subject};
 use osprey_pipeline::acted::Acted;
 use serde_json::{Value, json};
 
@@ -25,11 +25,12 @@ pub struct Asked {
 pub fn asked(action: &Action) -> Asked {
     let body = serde_json::to_value(action).unwrap_or_default();
     let text = |member: &str| body.get(member).and_then(Value::as_str).map(str::to_owned);
-    let kinds = [("job", "jobId"), ("dead letter", "deadLetterId"), ("pool", "pool")];
-    let (what, id) = kinds
-        .into_iter()
-        .find_map(|(what, member)| Some((what, text(member)?)))
-        .unwrap_or_else(|| ("policy", String::new()));
+    let (what, id) = match action.subject() {
+        Subject::Job(id) => ("job", id.to_string()),
+        Subject::DeadLetter(id) => ("dead letter", id.to_owned()),
+        Subject::Pool(pool) => ("pool", pool.to_string()),
+        Subject::Policy(_) => ("policy", String::new()),
+    };
     Asked { name: text("action").unwrap_or_default(), what, id, reason: text("reason") }
 }
 

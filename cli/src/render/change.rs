@@ -64,7 +64,9 @@ fn more(change: &Kind, rules: &Rules) -> Map<String, Value> {
         Kind::Gpus { to: Shape { nodes, gpus, .. }, .. } => json!({ "nodes": nodes, "gpus_per_node": gpus }),
         Kind::Quota { unit, .. } => json!({ "limit": limit(*unit) }),
         Kind::Reserve { reserve, .. } => {
-            json!({ "reserve": rules.quota.reserves.get(usize::from(*reserve)).map(|reserve| &reserve.name) })
+            let reserve = rules.quota.reserves.get(usize::from(*reserve));
+            let until_ms = reserve.and_then(|reserve| reserve.until_ms);
+            json!({ "reserve": reserve.map(|reserve| &reserve.name), "until_ms": until_ms })
         }
         Kind::Ends { jobs, at_ms } => json!({ "jobs": jobs, "expected_at_ms": at_ms }),
         Kind::Without { jobs } => json!({ "jobs": jobs }),

@@ -16,4 +16,5 @@ pub mod run;
 pub mod table;
 pub mod time;
 pub mod usage;
+pub mod way_out;
 pub mod why;

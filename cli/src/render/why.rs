@@ -30,6 +30,10 @@ pub struct Answer {
     pub reason: Reason,
     /// The numbers that the reason is about. Times are milliseconds since 1970.
     pub evidence: Map<String, Value>,
+    /// What else is known of a job that doesn't stand in line; empty where only the reason was asked for.
+    pub facts: Vec<Fact>,
+    /// What to do about the reason, where no change is named.
+    pub to_do: Option<String>,
     /// The least changes that would start it in the next cycle, each verified by deciding again.
     pub changes: Vec<Change>,
     /// When it is expected to start by itself; absent where it doesn't stand in line, or wasn't asked.
@@ -46,6 +50,22 @@ pub struct Answer {
 
 fn receipt<S: serde::Serializer>(evicted: &Option<Receipt>, serializer: S) -> Result<S::Ok, S::Error> {
     evicted.as_ref().map(super::job::receipt).serialize(serializer)
+}
+
+/// Something that is known of a job.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Fact {
+    /// What it is about, in one word: `attempt`, `attempts`, `by`, `ended`, `ends`, `log` or `saves`.
+    pub about: &'static str,
+    /// The sentence.
+    pub sentence: String,
+}
+
+impl Fact {
+    /// A fact.
+    pub fn new(about: &'static str, sentence: impl Into<String>) -> Self {
+        Self { about, sentence: sentence.into() }
+    }
 }
 
 /// Seconds from now until a job is expected to start; null where that can't be foreseen.
@@ -79,11 +99,12 @@ pub fn show(told: &Answer, ui: &mut Ui) -> Result<(), CliError> {
 pub fn answer(answer: &Answer) -> String {
     let Answer { job, name, state, priority, tier, pool, reason, changes, eta_seconds, ahead, as_of, evicted, .. } =
         answer;
+    let Answer { facts, to_do, .. } = answer;
     let mut lines = vec![
         shown(name),
         format!("  id        {job}"),
         format!("  state     {state}"),
-        format!("  priority  {priority}, tier {tier}, pool {pool}"),
+        format!("  priority  {priority}, tier {tier}{}", of_pool(pool)),
         format!("  reason    {} ({})", reason.sentence, reason.code),
     ];
     match ahead {
@@ -93,11 +114,18 @@ pub fn answer(answer: &Answer) -> String {
         None => {}
     }
     lines.extend(eta_seconds.map(|eta| format!("  starts    {}", expected(eta))));
+    lines.extend(facts.iter().map(|Fact { about, sentence }| format!("  {about:8}  {sentence}")));
+    lines.extend(to_do.iter().map(|to_do| format!("  to do     {to_do}")));
     let labels = std::iter::once("sooner").chain(std::iter::repeat(""));
     lines.extend(labels.zip(changes).map(|(label, change)| format!("  {label:8}  {}", shown(&change.sentence))));
     lines.extend(as_of.iter().map(|as_of| format!("  as of     {as_of}")));
     lines.extend(evicted.iter().map(|receipt| format!("  evicted   {}", shown(&receipt.to_string()))));
     lines.join("\n")
+}
+
+/// A job that was turned away has no pool.
+fn of_pool(pool: &PoolName) -> String {
+    if pool.as_str().is_empty() { String::new() } else { format!(", pool {pool}") }
 }
 
 /// When a job starts by itself.

@@ -24,6 +24,7 @@ pub fn with_orders(mut rules: Rules, orders: &Orders, now_ms: i64) -> Rules {
         tiers: Vec::new(),
         share_percent: 0,
         gpus: Some(kept.gpus),
+        until_ms: Some(kept.until),
         user_percent: None,
     }));
     rules

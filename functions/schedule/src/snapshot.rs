@@ -162,13 +162,13 @@ fn leaves_for(holding: &Holding, loaded: &Loaded) -> Option<JobId> {
 fn run(holding: &Holding, loaded: &Loaded, rules: &Rules, now_ms: i64) -> Running {
     let started_ms = holding.started_at.unwrap_or(now_ms);
     let expected = expected_ms(&holding.needs, holding.kept_ms);
-    // What it reported in a run before is where this one began.
+    // What it reported in a run before is where this one began, with so much of its work done.
     let saved = holding.saved.filter(|saved| saved.at >= started_ms);
     Running {
         done_ms: holding.kept_ms,
         evictions: holding.evictions,
         saved_ms: saved.map(|saved| saved.at),
-        percent: saved.and_then(|saved| saved.percent),
+        percent: holding.saved.and_then(|saved| saved.percent),
         saves_every_ms: holding.needs.saves_every_seconds.map(|seconds| seconds.saturating_mul(1_000)),
         leaves_for: leaves_for(holding, loaded),
         children: holding.needs.children.max(1),

@@ -1,10 +1,10 @@
 //! Actions: what people ask to be done to a job or a dead letter. Each is recorded with what came of it, in the write
 //! that does it, so that the same message again does nothing.
 
-use osprey_model::id::JobId;
+use osprey_model::id::{JobId, PoolName};
 use osprey_model::job::{AfterStop, Budget, End, Job, JobState};
-use osprey_model::message::Action;
 use osprey_model::message::words::quote;
+use osprey_model::message::{Action, Subject};
 use osprey_model::reason::{ReasonCode, Refusal};
 use osprey_pipeline::acted::Acted;
 use osprey_pipeline::context::Context;
@@ -37,52 +37,45 @@ pub async fn act<P: Ports>(
         let now = ports.now().as_millisecond();
         return refuse(ports, kept(message, action, job, now, Err(refusal))).await;
     }
+    match action.subject() {
+        Subject::Job(id) => on_job(ctx, ports, message, action, id).await,
+        Subject::DeadLetter(id) => letter(ctx, ports, message, action, id).await,
+        Subject::Pool(pool) => on_pool(ctx, ports, message, action, pool).await,
+        Subject::Policy(text) => configure::policy(ctx, ports, message, action, text).await,
+    }
+}
+
+async fn on_pool<P: Ports>(
+    ctx: &Context<'_>,
+    ports: &P,
+    message: &ReceivedMessage,
+    action: &Action,
+    pool: &PoolName,
+) -> Result<(), Failure> {
     match action {
-        Action::RedriveDeadLetter { dead_letter_id } => letter(ctx, ports, message, action, dead_letter_id).await,
-        Action::DiscardDeadLetter { dead_letter_id, .. } => letter(ctx, ports, message, action, dead_letter_id).await,
-        Action::ApplyPolicy { policy, .. } => configure::policy(ctx, ports, message, action, policy).await,
-        Action::SetMode { pool, mode, preemption, .. } => {
+        Action::SetMode { mode, preemption, .. } => {
             configure::mode(ctx, ports, message, action, pool, (*mode, *preemption)).await
         }
-        Action::DrainPool { .. } | Action::ResumePool { .. } | Action::Reserve { .. } => {
-            order::on_pool(ctx, ports, message, action).await
-        }
-        Action::CancelJob { job_id, .. }
-        | Action::RequeueJob { job_id, .. }
-        | Action::HoldJob { job_id, .. }
-        | Action::ReleaseJob { job_id, .. }
-        | Action::PreemptJob { job_id, .. }
-        | Action::ReportCheckpoint { job_id, .. }
-        | Action::TopJob { job_id, .. }
-        | Action::ReportPriority { job_id, .. } => on_job(ctx, ports, message, action, *job_id).await,
+        _ => order::on_pool(ctx, ports, message, action).await,
     }
 }
 
 /// The message came again: what was recorded stands, and what should have followed is made sure of.
 async fn resume<P: Ports>(ctx: &Context<'_>, ports: &P, action: &Action) -> Result<(), Failure> {
-    match action {
-        Action::CancelJob { job_id, .. }
-        | Action::RequeueJob { job_id, .. }
-        | Action::HoldJob { job_id, .. }
-        | Action::ReleaseJob { job_id, .. }
-        | Action::PreemptJob { job_id, .. }
-        | Action::TopJob { job_id, .. }
-        | Action::ReportPriority { job_id, .. } => match repository::load(ports, *job_id).await? {
+    match action.subject() {
+        Subject::Job(id) => match repository::load(ports, id).await? {
             Some(loaded) => follow(ctx, ports, action, &loaded.job).await,
             None => Ok(()),
         },
-        Action::DrainPool { pool, .. } | Action::ResumePool { pool, .. } | Action::Reserve { pool, .. } => {
+        Subject::Pool(pool) => {
             wake::pool(ports, pool, 0).await;
             Ok(())
         }
-        Action::RedriveDeadLetter { dead_letter_id } => match JobId::parse(dead_letter_id) {
+        Subject::DeadLetter(given) => match JobId::parse(given) {
             Some(id) => resend(ports, id).await,
             None => Ok(()),
         },
-        Action::ReportCheckpoint { .. }
-        | Action::DiscardDeadLetter { .. }
-        | Action::ApplyPolicy { .. }
-        | Action::SetMode { .. } => Ok(()),
+        Subject::Policy(_) => Ok(()),
     }
 }
 
@@ -123,23 +116,10 @@ fn may_wait(action: &Action) -> bool {
 
 /// That what an action is about isn't there.
 pub(crate) fn missing(action: &Action) -> Refusal {
-    match action {
-        Action::RedriveDeadLetter { dead_letter_id } | Action::DiscardDeadLetter { dead_letter_id, .. } => {
-            no_letter(dead_letter_id)
-        }
-        Action::CancelJob { job_id, .. }
-        | Action::RequeueJob { job_id, .. }
-        | Action::HoldJob { job_id, .. }
-        | Action::ReleaseJob { job_id, .. }
-        | Action::PreemptJob { job_id, .. }
-        | Action::ReportCheckpoint { job_id, .. }
-        | Action::TopJob { job_id, .. }
-        | Action::ReportPriority { job_id, .. } => unknown(*job_id),
-        Action::ApplyPolicy { .. }
-        | Action::SetMode { .. }
-        | Action::DrainPool { .. }
-        | Action::ResumePool { .. }
-        | Action::Reserve { .. } => Refusal::new(ReasonCode::UnknownPool, "there is nothing of that name"),
+    match action.subject() {
+        Subject::DeadLetter(given) => no_letter(given),
+        Subject::Job(id) => unknown(id),
+        Subject::Pool(_) | Subject::Policy(_) => Refusal::new(ReasonCode::UnknownPool, "there is nothing of that name"),
     }
 }
 

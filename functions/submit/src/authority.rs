@@ -2,7 +2,7 @@
 //! reach everybody's.
 
 use osprey_model::id::JobId;
-use osprey_model::message::Action;
+use osprey_model::message::{Action, Subject};
 use osprey_model::reason::Refusal;
 use osprey_model::sender::Sender;
 use osprey_pipeline::context::Context;
@@ -54,23 +54,10 @@ pub async fn denied<P: Ports>(
 }
 
 async fn target<P: Ports>(ports: &P, action: &Action) -> Result<Option<Target>, Failure> {
-    match action {
-        Action::CancelJob { job_id, .. }
-        | Action::RequeueJob { job_id, .. }
-        | Action::HoldJob { job_id, .. }
-        | Action::ReleaseJob { job_id, .. }
-        | Action::PreemptJob { job_id, .. }
-        | Action::ReportCheckpoint { job_id, .. }
-        | Action::TopJob { job_id, .. }
-        | Action::ReportPriority { job_id, .. } => job(ports, *job_id).await,
-        Action::RedriveDeadLetter { dead_letter_id } | Action::DiscardDeadLetter { dead_letter_id, .. } => {
-            letter(ports, dead_letter_id).await
-        }
-        Action::ApplyPolicy { .. }
-        | Action::SetMode { .. }
-        | Action::DrainPool { .. }
-        | Action::ResumePool { .. }
-        | Action::Reserve { .. } => Ok(None),
+    match action.subject() {
+        Subject::Job(id) => job(ports, id).await,
+        Subject::DeadLetter(given) => letter(ports, given).await,
+        Subject::Pool(_) | Subject::Policy(_) => Ok(None),
     }
 }
 

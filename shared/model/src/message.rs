@@ -3,6 +3,7 @@
 //! A body is *malformed* when it is no JSON object at all: nobody can say which job it meant, so it becomes a dead
 //! letter. An object that is no valid request is *refused*: its sender is told every fault, each with its path.
 
+mod action;
 mod fault;
 mod json;
 mod path;
@@ -14,10 +15,8 @@ pub mod words;
 use std::fmt;
 
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::id::{JobId, PoolName, TierName};
 use crate::limits::{CHECKPOINT_URI_CHARACTERS_MAX, MESSAGE_BYTES_MAX, REASON_CHARS_MAX};
 use crate::pool::PoolMode;
 use crate::reason::{ReasonCode, Refusal};
@@ -26,6 +25,7 @@ use schema::{ACTIONS, SUBMIT_JOB};
 use shape::{Faults, Member, Walk};
 use words::{either, nearest, quote};
 
+pub use action::{Action, Subject};
 pub use fault::json_fault;
 pub use tags::{chosen_job_id, reserved_tags};
 
@@ -46,151 +46,6 @@ pub enum Message {
     Submit(Box<SubmitJobRequest>),
     /// Something to be done to a job or a dead letter.
     Action(Action),
-}
-
-/// Something to be done to a job or a dead letter; the body carries its name as `action`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "action", rename_all_fields = "camelCase", deny_unknown_fields)]
-pub enum Action {
-    /// Ends a job for good.
-    CancelJob {
-        /// The job.
-        job_id: JobId,
-        /// Why, for the record and for Batch.
-        reason: String,
-    },
-    /// Starts a job again that has ended.
-    RequeueJob {
-        /// The job.
-        job_id: JobId,
-        /// Why, for the record.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        reason: Option<String>,
-    },
-    /// Keeps a waiting job from starting.
-    HoldJob {
-        /// The job.
-        job_id: JobId,
-        /// Why, for the record.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        reason: Option<String>,
-    },
-    /// Lets a held job start.
-    ReleaseJob {
-        /// The job.
-        job_id: JobId,
-        /// Why, for the record.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        reason: Option<String>,
-    },
-    /// Takes a running job off its GPUs as if a more urgent one came: it comes back without a penalty.
-    PreemptJob {
-        /// The job.
-        job_id: JobId,
-        /// Why, for the record.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        reason: Option<String>,
-    },
-    /// Says where a job's newest checkpoint is: what comes after it is what an eviction would cost.
-    ReportCheckpoint {
-        /// The job.
-        job_id: JobId,
-        /// Where it is: later attempts get this as `OSPREY_RESUME_URI`.
-        uri: String,
-        /// How much of its work the job has done, in percent.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        progress: Option<u32>,
-    },
-    /// Moves a waiting job to the front of its tier.
-    TopJob {
-        /// The job.
-        job_id: JobId,
-        /// Why, for the record.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        reason: Option<String>,
-    },
-    /// A step of a graph of jobs says that what comes after it matters more, or less, than was derived.
-    ReportPriority {
-        /// The step.
-        job_id: JobId,
-        /// Points above, or below 0, what is derived for the jobs after it; 0 takes an earlier report back.
-        points: i32,
-        /// Why, for the record.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        reason: Option<String>,
-    },
-    /// Lets a pool, or one tier of it, start nothing more. What runs goes on.
-    DrainPool {
-        /// The pool.
-        pool: PoolName,
-        /// The tier; without one, all of the pool.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        tier: Option<TierName>,
-        /// Why, for the record.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        reason: Option<String>,
-    },
-    /// Ends that.
-    ResumePool {
-        /// The pool.
-        pool: PoolName,
-        /// The tier; without one, all of the pool, its tiers included.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        tier: Option<TierName>,
-        /// Why, for the record.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        reason: Option<String>,
-    },
-    /// Keeps GPUs of a pool for a team until a time.
-    Reserve {
-        /// The pool.
-        pool: PoolName,
-        /// The team.
-        team: String,
-        /// GPUs, what its jobs hold included; 0 ends it.
-        gpus: u32,
-        /// Until when, RFC 3339.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        until: Option<Timestamp>,
-        /// Why, for the record.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        reason: Option<String>,
-    },
-    /// Puts a policy into force.
-    ApplyPolicy {
-        /// The file's text.
-        policy: String,
-        /// Why, for the record.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        reason: Option<String>,
-    },
-    /// Sets how jobs of a pool reach Batch, and whether its cycles may evict.
-    SetMode {
-        /// The pool.
-        pool: PoolName,
-        /// The mode; without one it stays.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        mode: Option<PoolMode>,
-        /// Whether running jobs may be evicted for more urgent ones; without it that stays.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        preemption: Option<bool>,
-        /// Why, for the record.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        reason: Option<String>,
-    },
-    /// Sends a dead letter through again.
-    RedriveDeadLetter {
-        /// The dead letter.
-        dead_letter_id: String,
-    },
-    /// Closes a dead letter without sending it again.
-    DiscardDeadLetter {
-        /// The dead letter.
-        dead_letter_id: String,
-        /// Why, for the record.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        reason: Option<String>,
-    },
 }
 
 /// Why a body is no message.

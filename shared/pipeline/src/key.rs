@@ -32,7 +32,7 @@
 use std::fmt::Write as _;
 
 use osprey_model::id::{BatchJobId, JobId, MessageId, PoolName};
-use osprey_model::job::{EstimateSource, Job};
+use osprey_model::job::{EstimateSource, Job, JobState};
 use osprey_ports::{Index, IndexEntry, Key};
 
 /// Sort key of the state of a job or a dead letter.
@@ -317,10 +317,22 @@ pub fn due(at: i64, id: JobId) -> IndexEntry {
 #[must_use]
 pub fn due_job(at: i64, job: &Job) -> IndexEntry {
     let Job { gpus, priority, .. } = job;
-    let (state, since) = (job.state.as_str(), if job.attempt == 0 { job.created_at } else { job.updated_at });
+    let (state, since) = (job.state.as_str(), since(job));
     let mut sort = at_of(at, job.id);
     let _ = write!(sort, "#{state}#{gpus}#{priority}#{since}#{}#{}", job.tier, job.pool);
     IndexEntry { index: Index::Due, partition: DUE.to_owned(), sort }
+}
+
+/// Since when a job is where it is, or back in line. A look at it changes that as little as a person's word does.
+fn since(job: &Job) -> i64 {
+    let run = job.run.as_ref();
+    let known = match job.state {
+        JobState::Running => run.and_then(|run| run.started_at),
+        JobState::Submitted => run.map(|run| run.submitted_at),
+        JobState::Claimed => job.claim_at(),
+        _ => None,
+    };
+    known.unwrap_or(if job.attempt == 0 { job.created_at } else { job.updated_at })
 }
 
 /// What an entry in the index of what is due says of a job.
@@ -332,7 +344,7 @@ pub struct DueJob<'a> {
     pub gpus: u32,
     /// Its priority.
     pub priority: u32,
-    /// Since when it is there, or back, milliseconds since 1970.
+    /// Since when it is where it is, or back in line, milliseconds since 1970.
     pub since: i64,
     /// Its tier.
     pub tier: &'a str,

@@ -187,6 +187,7 @@ user_share = 0.5
         tiers: vec!["high".into()],
         share_percent: 20,
         gpus: None,
+        until_ms: None,
         user_percent: Some(50),
     };
     assert_eq!(quota.reserves, [reserve]);

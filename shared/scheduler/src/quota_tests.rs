@@ -222,6 +222,7 @@ fn interactive() -> QuotaRules {
         tiers: Vec::new(),
         share_percent: 20,
         gpus: None,
+        until_ms: None,
         user_percent: Some(50),
     };
     QuotaRules { reserves: vec![reserve], ..QuotaRules::default() }

@@ -211,8 +211,10 @@ impl fmt::Display for WaitReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotYet { until_ms } => write!(f, "it backs off until {}", Time(*until_ms)),
-            Self::PoolPaused => f.write_str("the pool is paused; it goes on when somebody resumes it"),
-            Self::TierPaused => f.write_str("its tier is paused in this pool; it goes on when somebody resumes it"),
+            Self::PoolPaused => f.write_str("the pool is drained; `osprey resume` lets it start jobs again"),
+            Self::TierPaused => {
+                f.write_str("its tier is drained in this pool; `osprey resume` lets it start jobs again")
+            }
             Self::NoNodes => f.write_str("the pool has no nodes; use another pool, or give it some"),
             Self::LargerThanPool { gpus, pool_gpus } => {
                 write!(f, "it needs {}, the pool has {pool_gpus}; ask for fewer or use another pool", Gpus(*gpus))
@@ -233,18 +235,24 @@ impl fmt::Display for WaitReason {
             Self::NoCapacity { since_ms } => {
                 write!(f, "the pool hasn't got the capacity it asked for since {}", Time(*since_ms))
             }
-            Self::NoRoom { gpus, free } => write!(f, "it needs {}, {free} are free", Gpus(*gpus)),
+            Self::NoRoom { gpus, free } => write!(f, "it needs {}, {} free", Gpus(*gpus), Are(*free)),
             Self::Scattered { gpus, free } => {
-                write!(f, "it needs {} together; {free} are free, spread over nodes", Gpus(*gpus))
+                write!(f, "it needs {} together; {} free, spread over nodes", Gpus(*gpus), Are(*free))
             }
             Self::NoVcpus { vcpus, free } => {
-                write!(f, "it needs {vcpus} vCPUs; where its GPUs are free, {free} are")
+                write!(f, "it needs {vcpus} vCPUs; where its GPUs are free, {}", Are(*free))
             }
             Self::Headroom { gpus, free, kept } => {
-                write!(f, "it needs {}, {free} are free, and {kept} of them are kept for urgent jobs", Gpus(*gpus))
+                write!(f, "it needs {}, {} free, and {} kept for urgent jobs", Gpus(*gpus), Are(*free), OfThem(*kept))
             }
             Self::Reserved { gpus, free, kept, open } => {
-                write!(f, "it needs {}, {free} are free, and {kept} of them are reserved for other jobs", Gpus(*gpus))?;
+                write!(
+                    f,
+                    "it needs {}, {} free, and {} reserved for other jobs",
+                    Gpus(*gpus),
+                    Are(*free),
+                    OfThem(*kept)
+                )?;
                 if gpus > open { write!(f, ", which leave {open} at most; ask for fewer") } else { Ok(()) }
             }
             Self::OverQuota { limit, used, asked, most, passes_ms } => {
@@ -252,28 +260,39 @@ impl fmt::Display for WaitReason {
                 passes_ms.map_or(Ok(()), |passes_ms| write!(f, "; it starts at {} at the earliest", Time(passes_ms)))
             }
             Self::BehindHead { head } => write!(f, "job {head} is before it and doesn't fit yet"),
-            Self::WouldDelay { head, reserved_at_ms, ends_at_ms: Some(ends_at_ms) } => write!(
-                f,
-                "it would end at {}, and job {head} is to start at {}",
-                Time(*ends_at_ms),
-                Time(*reserved_at_ms)
-            ),
-            Self::WouldDelay { head, reserved_at_ms, ends_at_ms: None } => write!(
-                f,
-                "nobody knows how long it runs, and job {head} is to start at {}; declare `expected-duration`",
-                Time(*reserved_at_ms)
-            ),
+            Self::WouldDelay { head, reserved_at_ms, ends_at_ms } => {
+                let starts = format_args!("and job {head} is to start at {}", Time(*reserved_at_ms));
+                match ends_at_ms {
+                    Some(ends_at_ms) => write!(f, "it would end at {}, {starts}", Time(*ends_at_ms)),
+                    None => write!(f, "nobody knows how long it runs, {starts}; declare `expected-duration`"),
+                }
+            }
             Self::InFlight { dispatches } => {
                 write!(f, "it fits unless {} where it would", Landings(*dispatches))
             }
-            Self::HeadroomNodes { nodes, empty, kept } => write!(
-                f,
-                "it needs {}, {empty} {} there, and {kept} of them {} kept for urgent jobs",
-                Count(*nodes, "empty node"),
-                if *empty == 1 { "is" } else { "are" },
-                if *kept == 1 { "is" } else { "are" }
-            ),
+            Self::HeadroomNodes { nodes, empty, kept } => {
+                let (needed, empty, kept) = (Count(*nodes, "empty node"), Are(*empty), OfThem(*kept));
+                write!(f, "it needs {needed}, {empty} there, and {kept} kept for urgent jobs")
+            }
         }
+    }
+}
+
+/// `1 is` or `4 are`.
+struct Are(u32);
+
+impl fmt::Display for Are {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.0, if self.0 == 1 { "is" } else { "are" })
+    }
+}
+
+/// `1 of them is` or `4 of them are`.
+struct OfThem(u32);
+
+impl fmt::Display for OfThem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of them {}", self.0, if self.0 == 1 { "is" } else { "are" })
     }
 }
 
@@ -385,8 +404,8 @@ mod tests {
             sentences,
             [
                 "it backs off until 1970-01-01T00:00:00Z".to_owned(),
-                "the pool is paused; it goes on when somebody resumes it".to_owned(),
-                "its tier is paused in this pool; it goes on when somebody resumes it".to_owned(),
+                "the pool is drained; `osprey resume` lets it start jobs again".to_owned(),
+                "its tier is drained in this pool; `osprey resume` lets it start jobs again".to_owned(),
                 "the pool has no nodes; use another pool, or give it some".to_owned(),
                 "it needs 64 GPUs, the pool has 16; ask for fewer or use another pool".to_owned(),
                 "it needs 1 node with 1 GPU and 200 vCPUs each, and the pool has no such node; ask for fewer or use \

@@ -2,6 +2,7 @@
 
 pub(super) mod answer;
 pub(super) mod cluster;
+mod etas;
 mod page;
 mod picture;
 pub(super) mod progress;
@@ -46,6 +47,7 @@ Examples:
   osprey simulate --trace SDSC-SP2.swf --nodes 16 --output json
   osprey simulate --nodes 12 --spot-nodes 4 --reclaims-per-day 2 --failure-rate 0.05 --start-up 4m
   osprey simulate --trace jobs.csv --nodes 32 --why 231 --at 90m
+  osprey simulate --trace jobs.csv --nodes 32 --strategy osprey --estimates learned --etas 500
   osprey export --local > history.jsonl && osprey simulate --trace history.jsonl --html what-if.html
 
 Strategies: fifo easy sjf first-fit srtf priority priority-easy priority-preempt dive (references: they admit everybody,
@@ -80,6 +82,10 @@ pub struct SimulateArgs {
     /// The moment for `--why`, from the first submission on, such as 90m or 5400
     #[arg(long, value_name = "TIME", requires = "why", value_parser = parse_duration)]
     at: Option<u64>,
+    /// Say how often what `why` foretells of a start comes true, of a waiting job at each of N moments, in place of the table
+    #[arg(long, value_name = "N", conflicts_with_all = ["why", "html", "schedule", "seeds"],
+          value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    etas: Option<u32>,
     /// Write a page for browsers, complete in itself
     #[arg(long, value_name = "FILE.html")]
     html: Option<PathBuf>,
@@ -102,6 +108,12 @@ pub fn simulate(args: &SimulateArgs, ui: &mut Ui) -> Result<Exit, CliError> {
         source.tell(ui);
         let answer = why::why(args, (job, at.saturating_mul(1_000)), &policy, &source)?;
         return crate::render::why::show(&answer, ui).map(|()| Exit::Ok);
+    }
+    if let Some(count) = args.etas {
+        let source = Source::load(&args.jobs, &policy, described, args.jobs.seed)?;
+        source.tell(ui);
+        let hits = etas::etas(args, count, &policy, &source)?;
+        return etas::show(&hits, ui).map(|()| Exit::Ok);
     }
     let mut rounds = Vec::new();
     for seed in (args.jobs.seed..).take(usize::try_from(args.seeds).unwrap_or(1)) {

@@ -70,13 +70,16 @@ pub fn why(
 }
 
 /// The production decision that is asked: the one that was named, or `backfill`.
-fn production(args: &SimulateArgs) -> Result<Production, CliError> {
+pub(super) fn production(args: &SimulateArgs) -> Result<Production, CliError> {
     let asked = args.strategy.as_deref().map(strategy::parse).transpose()?.unwrap_or_default();
     match asked.as_slice() {
         [] => Ok(Production::Backfill),
         [Strategy::Production(production)] => Ok(*production),
-        _ => Err(CliError::new(ErrorCode::Usage, "`--why` asks the production decision, and one of its strategies")
-            .help("take `--strategy backfill` or `--strategy osprey`")),
+        _ => Err(CliError::new(
+            ErrorCode::Usage,
+            "`--why` and `--etas` ask the production decision, and one of its strategies",
+        )
+        .help("take `--strategy backfill` or `--strategy osprey`")),
     }
 }
 
@@ -101,7 +104,7 @@ fn unknown(id: &str, workload: &Workload, source: &Source) -> CliError {
 }
 
 /// What a pass saw, as a look at a pool.
-fn look(sight: &Sight<'_>) -> Look {
+pub(super) fn look(sight: &Sight<'_>) -> Look {
     Look {
         loaded: Loaded::default(),
         snapshot: sight.snapshot.clone(),

@@ -33,7 +33,8 @@ Examples:
   osprey submit-job --local --cli-input-json file://job.json --dry-run
   osprey submit-job --stack osprey --region eu-west-1 --cli-input-json file://job.json
 
-Exit code 3 when the job is refused, or would be with --dry-run. With --wait 0 when it succeeded, 1 when it didn't or no pipeline runs.")]
+Exit code 0 when it was sent; what becomes of it is told by --wait: 0 when it succeeded, 1 when it didn't or no pipeline runs, 3 when it
+was refused. With --dry-run 3 when it would be.")]
 pub struct SubmitJobArgs {
     /// Name of the job
     #[arg(long, value_name = "NAME")]

@@ -166,7 +166,15 @@ fn reserve<'t>(reader: &mut Reader<'t>, table: &Table<'t>, tiers: &[Tier]) -> Re
     let percent = |reader: &mut Reader<'t>, item: &Item<'t>| reader.percent(item, 0.01..=1.0);
     let share_percent = share.and_then(|item| percent(reader, &item)).unwrap_or(0);
     let user_percent = table.item("user_share").and_then(|item| percent(reader, &item));
-    Reserve { name: name.unwrap_or_default(), workloads, tiers: names, share_percent, gpus: None, user_percent }
+    Reserve {
+        name: name.unwrap_or_default(),
+        workloads,
+        tiers: names,
+        share_percent,
+        gpus: None,
+        until_ms: None,
+        user_percent,
+    }
 }
 
 /// A text, or a list of texts.

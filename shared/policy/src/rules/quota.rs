@@ -97,6 +97,8 @@ pub struct Reserve {
     pub share_percent: u32,
     /// So many GPUs in place of a share; for what a person has kept, which no policy says.
     pub gpus: Option<u32>,
+    /// When it ends, milliseconds since 1970; `None` for one that lasts.
+    pub until_ms: Option<i64>,
     /// The share of the reserve that one user may hold, in percent; GPUs are rounded up. `None` for no limit.
     pub user_percent: Option<u32>,
 }
@@ -208,6 +210,7 @@ mod tests {
             tiers: Vec::new(),
             share_percent: 20,
             gpus: None,
+            until_ms: None,
             user_percent: Some(50),
         }
     }

@@ -28,7 +28,10 @@ pub(super) fn apply(change: &Change, question: &Question<'_>, snapshot: &mut Sna
         Change::Headroom { to, .. } => rules.headroom = Headroom::Gpus(*to),
         Change::Reserve { reserve, to, .. } => {
             if let Some(reserve) = rules.quota.reserves.get_mut(usize::from(*reserve)) {
-                reserve.share_percent = *to;
+                match &mut reserve.gpus {
+                    Some(gpus) => *gpus = *to,
+                    None => reserve.share_percent = *to,
+                }
             }
         }
         Change::Ends { jobs, .. } => end(jobs, question, snapshot, rules),

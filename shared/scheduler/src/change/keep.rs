@@ -16,10 +16,10 @@ pub(super) fn headroom(trial: &mut Trial<'_>) -> Vec<Verified> {
 /// For each reserve that the job isn't of, the most of it that leaves the job its place.
 pub(super) fn reserve(trial: &mut Trial<'_>) -> Vec<Verified> {
     let reserves = (0_u16..).zip(&trial.question.rules.quota.reserves);
+    let others = reserves.filter(|(place, _)| trial.job.charge.reserve != Some(*place));
     // What a person has reserved for a time is a number of GPUs, and no share.
-    let is_share = |reserve: &Reserve| reserve.gpus.is_none();
-    let others = reserves.filter(|(place, kept)| trial.job.charge.reserve != Some(*place) && is_share(kept));
-    let others: Vec<(u16, u32)> = others.map(|(place, reserve)| (place, reserve.share_percent)).collect();
+    let kept = |reserve: &Reserve| reserve.gpus.unwrap_or(reserve.share_percent);
+    let others: Vec<(u16, u32)> = others.map(|(place, reserve)| (place, kept(reserve))).collect();
     others.into_iter().filter_map(|(reserve, from)| less(trial, reserve, from)).collect()
 }
 

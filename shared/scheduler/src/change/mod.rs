@@ -118,13 +118,14 @@ pub enum Change {
         /// GPUs that would be.
         to: u32,
     },
-    /// Less of the pool is reserved for other jobs, in percent: the most that leaves the job its place.
+    /// Less of the pool is reserved for other jobs, in percent, or in GPUs where a person keeps them for a time: the most that
+    /// leaves the job its place.
     Reserve {
         /// The reserve: an index into those of the rules.
         reserve: u16,
-        /// Percent.
+        /// Percent, or GPUs.
         from: u32,
-        /// Percent that would be.
+        /// What would be.
         to: u32,
     },
     /// Running jobs have ended, or are cancelled: the first of them after whose end it starts, without those that needn't

@@ -88,8 +88,14 @@ fn told(change: &Change, rules: &Rules, name: &impl Fn(JobId) -> String) -> Stri
         Change::Quota { unit, from, to } => format!("it starts if {}", Limit { unit: *unit, from: *from, to: *to }),
         Change::Headroom { from, to } => format!("it starts if {to} GPUs are kept for urgent jobs instead of {from}"),
         Change::Reserve { reserve, from, to } => {
-            let reserve = rules.quota.reserves.get(usize::from(*reserve)).map_or("", |reserve| reserve.name.as_str());
-            format!("it starts if {to} % of the pool are reserved for `{reserve}` instead of {from} %")
+            let reserve = rules.quota.reserves.get(usize::from(*reserve));
+            let name = reserve.map_or("", |reserve| reserve.name.as_str());
+            match reserve.and_then(|reserve| reserve.until_ms) {
+                Some(until_ms) => {
+                    format!("it starts if {to} instead of {from} GPUs are {name}, which ends at {}", Time(until_ms))
+                }
+                None => format!("it starts if {to} % of the pool are reserved for `{name}` instead of {from} %"),
+            }
         }
         Change::Ends { jobs, at_ms } => {
             let verb = if jobs.len() == 1 { "ends" } else { "have ended" };
@@ -103,7 +109,7 @@ fn told(change: &Change, rules: &Rules, name: &impl Fn(JobId) -> String) -> Stri
         Change::Resume => "it starts when the pool is resumed".to_owned(),
         Change::ResumeTier => "it starts when its tier is resumed in the pool".to_owned(),
         Change::Release { until_ms } => {
-            format!("it starts when it is released, before its back-off ends at {}", Time(*until_ms))
+            format!("it starts when somebody requeues it, before its back-off ends at {}", Time(*until_ms))
         }
         Change::Capacity => "it starts when the pool gets the capacity that it has asked for".to_owned(),
         Change::ForeignEnds { node: Some(node), gpus } => {

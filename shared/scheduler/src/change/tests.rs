@@ -154,6 +154,7 @@ fn what_is_reserved_for_others_is_told_with_the_share_that_could_be() {
         tiers: Vec::new(),
         share_percent: 50,
         gpus: None,
+        until_ms: None,
         user_percent: None,
     };
     let mut rules = rules();
@@ -207,7 +208,7 @@ fn a_closed_gate_is_told_with_what_opens_it() {
     let back_off = Queued { not_before_ms: NOW_MS + 1_000, ..job(1, 500, 8, 60) };
     assert_eq!(
         changes(&pool(1, vec![], vec![back_off]), &rules()),
-        ["it starts when it is released, before its back-off ends at 1970-01-01T00:16:41Z"]
+        ["it starts when somebody requeues it, before its back-off ends at 1970-01-01T00:16:41Z"]
     );
     let absent = Node { state: crate::snapshot::NodeState::Absent { start_up_ms: 1 }, ..Node::new(8) };
     let mut short = pool(1, vec![run(10, 0, 8, 45)], vec![job(1, 500, 8, 60)]);

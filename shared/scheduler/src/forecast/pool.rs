@@ -1,25 +1,25 @@
 //! The pool on its way: who runs until when, and who has come back into line.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use osprey_model::id::JobId;
 
 use super::Pace;
 use crate::plan::{Plan, Start};
 use crate::room::ready_ms;
-use crate::rules::Rules;
+use crate::rules::{Rules, Strategy, TierRules};
 use crate::snapshot::{Array, Evicted, Landing, NodeState, Queued, Running, Snapshot};
 
-pub(super) struct Pool<'r> {
+pub(super) struct Pool {
     snapshot: Snapshot,
     /// When each run of the snapshot ends, in its order.
     ends_ms: Vec<i64>,
-    rules: &'r Rules,
+    rules: Rules,
     pace: Pace,
 }
 
-impl<'r> Pool<'r> {
-    pub fn new(snapshot: &Snapshot, rules: &'r Rules, now_ms: i64, pace: Pace) -> Self {
+impl Pool {
+    pub fn new(snapshot: &Snapshot, rules: Rules, now_ms: i64, pace: Pace) -> Self {
         let mut pool = Self { snapshot: snapshot.clone(), ends_ms: Vec::new(), rules, pace };
         pool.ends_ms = pool.snapshot.running.iter().map(|running| pool.end_of(running, now_ms)).collect();
         pool
@@ -142,11 +142,26 @@ impl<'r> Pool<'r> {
         *held = if is_held { held.saturating_add(gpus) } else { held.saturating_sub(gpus) };
     }
 
-    /// When something happens next: a run ends, a back-off is over, a quota is free again.
+    /// When something happens next: a run ends, a back-off is over, a quota is free again, a job that may be evicted has
+    /// run for its minimum.
     pub fn next_ms(&self, now_ms: i64) -> Option<i64> {
         let back = self.snapshot.queued.iter().map(|job| job.not_before_ms);
         let quotas = self.snapshot.teams.iter().flat_map(|team| [team.day.passes_ms, team.week.passes_ms]).flatten();
-        self.ends_ms.iter().copied().chain(back).chain(quotas).filter(|at_ms| *at_ms > now_ms).min()
+        let all = self.ends_ms.iter().copied().chain(back).chain(quotas).chain(self.minimum_runs());
+        all.filter(|at_ms| *at_ms > now_ms).min()
+    }
+
+    /// When each run that somebody in line may evict has run for its tier's minimum.
+    fn minimum_runs(&self) -> impl Iterator<Item = i64> {
+        let tier = |place: u16| self.rules.tiers.get(usize::from(place));
+        let opened: BTreeSet<u16> = match self.rules.strategy {
+            Strategy::Osprey => self.snapshot.queued.iter().filter_map(|job| tier(job.tier)).flat_map(opens).collect(),
+            _ => BTreeSet::new(),
+        };
+        self.snapshot.running.iter().filter_map(move |running| {
+            let of = tier(running.tier).filter(|_| opened.contains(&running.tier))?;
+            Some(running.started_ms.saturating_add_unsigned(of.minimum_run_ms))
+        })
     }
 
     /// Lets time pass.
@@ -164,6 +179,11 @@ impl<'r> Pool<'r> {
             }
         }
     }
+}
+
+/// Tiers whose jobs those of a tier may evict.
+fn opens(tier: &TierRules) -> impl Iterator<Item = u16> {
+    tier.may_preempt.iter().chain(&tier.may_preempt_when_full).copied()
 }
 
 fn part(ms: i64, percent: u32) -> i64 {

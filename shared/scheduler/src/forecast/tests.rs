@@ -1,5 +1,5 @@
 use super::*;
-use crate::rules::Strategy;
+use crate::rules::{Reserve, Strategy, TierRules};
 use crate::snapshot::{Hold, Node, Queued, Running, Shape};
 
 const NOW_MS: i64 = 1_000_000;
@@ -78,4 +78,35 @@ fn a_back_off_is_waited_for() {
     let mut snapshot = pool(1, &[], &[(1, 500, 8, 60)]);
     snapshot.queued[0].not_before_ms = NOW_MS + 25_000;
     assert_eq!(after(&snapshot, 1, Pace::P50), Some(25));
+}
+
+/// It was told that it waits for the end of the run, and started minutes after it had been told so.
+#[test]
+fn an_urgent_job_starts_when_whom_it_may_evict_has_run_for_its_minimum() {
+    let mut snapshot = pool(1, &[(10, 0, 8, 90)], &[(1, 900, 8, 60)]);
+    (snapshot.queued[0].tier, snapshot.running[0].tier) = (0, 1);
+    snapshot.running[0].expected_end_ms = Some(NOW_MS + 7_200_000);
+    let tier = |may_preempt: Vec<u16>| TierRules { may_preempt, minimum_run_ms: 300_000, ..TierRules::default() };
+    let rules = |strategy| Rules { strategy, tiers: vec![tier(vec![1]), tier(Vec::new())], ..Rules::default() };
+    let starts = |strategy| starts_at(&snapshot, &rules(strategy), NOW_MS, id(1), Pace::P50);
+    // It has run for 10 s of 300 s.
+    assert_eq!(starts(Strategy::Osprey), Some(NOW_MS + 290_000));
+    assert_eq!(starts(Strategy::Backfill), Some(NOW_MS + 7_200_000), "nobody is evicted");
+}
+
+#[test]
+fn what_a_person_keeps_for_a_team_is_free_again_when_its_time_is_over() {
+    let snapshot = pool(1, &[(10, 0, 4, 5_000)], &[(1, 500, 4, 60)]);
+    let kept = Reserve {
+        name: "kept for team search".to_owned(),
+        workloads: Vec::new(),
+        tiers: Vec::new(),
+        share_percent: 0,
+        gpus: Some(4),
+        until_ms: Some(NOW_MS + 1_800_000),
+        user_percent: None,
+    };
+    let mut rules = Rules { strategy: Strategy::Backfill, ..Rules::default() };
+    rules.quota.reserves = vec![kept];
+    assert_eq!(starts_at(&snapshot, &rules, NOW_MS, id(1), Pace::P50), Some(NOW_MS + 1_800_000));
 }

@@ -202,6 +202,7 @@ fn who_takes_back_leaves_what_is_reserved_for_others() {
         tiers: vec!["high".into()],
         share_percent: 50,
         gpus: None,
+        until_ms: None,
         user_percent: None,
     };
     let mut rules = rules();

@@ -7,7 +7,7 @@ use super::super::quota::{HOURS_GPU_MS, Quota, RESERVED_PERCENT};
 use super::super::scenario::{PHASE_MS, Truth};
 use super::super::world::{Sent, World};
 use super::capacity::gpus;
-use super::quotas::team;
+use super::quotas::{team, team_of};
 use super::table::Table;
 
 const DAY_MS: i64 = 86_400_000;
@@ -77,7 +77,7 @@ pub fn excuse(world: &World, sent: &Sent, id: &str) -> bool {
             let began = |job: &BatchJob| self::team(world, job) == Some(team) && self::gpus(world, job) > 0;
             // What was claimed by then counts as well, and is sent a little later, or not at all.
             world.batch.jobs.iter().any(|job| began(job) && job.signed_at <= refused_at + SENT_WITHIN_MS)
-                || has_unsent_claim(world, refused_at)
+                || has_unsent_claim(world, team, refused_at)
         }
         Quota::Reserve => {
             !urgent && world.wired.pools.iter().any(|pool| *gpus > open(i64::from(pool.gpus().unwrap_or(0))))
@@ -86,11 +86,15 @@ pub fn excuse(world: &World, sent: &Sent, id: &str) -> bool {
     }
 }
 
-/// Whether some job had been claimed by a time and not been sent to Batch.
-fn has_unsent_claim(world: &World, by: i64) -> bool {
-    let is_claimed = |edge: &Edge| edge.to == "claimed" && edge.at <= by;
-    let is_sent = |id: &str| world.batch.jobs.iter().any(|job| job.owner == id && job.signed_at <= by);
-    world.observer.jobs.iter().any(|(id, track)| track.edges.iter().any(is_claimed) && !is_sent(id))
+/// Whether some job of a team had been claimed by a time and not been sent to Batch.
+fn has_unsent_claim(world: &World, team: &str, by: i64) -> bool {
+    let is_sent = |id: &str, attempt: u64| {
+        let is_it = |job: &BatchJob| job.owner == id && u64::from(job.attempt) == attempt && job.signed_at <= by;
+        world.batch.jobs.iter().any(is_it)
+    };
+    let is_unsent = |id: &str, edge: &Edge| edge.to == "claimed" && edge.at <= by && !is_sent(id, edge.attempt);
+    let of_team = world.observer.jobs.iter().filter(|(id, _)| team_of(world, id) == Some(team));
+    of_team.into_iter().any(|(id, track)| track.edges.iter().any(|edge| is_unsent(id, edge)))
 }
 
 /// GPUs of a pool that aren't reserved.

@@ -64,7 +64,12 @@ fn left(world: &World, table: &Table) -> Result<(), String> {
 
 /// The team of a Batch job.
 pub fn team<'w>(world: &'w World, job: &BatchJob) -> Option<&'w str> {
-    let track = world.observer.jobs.get(&job.owner)?;
+    team_of(world, &job.owner)
+}
+
+/// The team of a job, by its id.
+pub fn team_of<'w>(world: &'w World, id: &str) -> Option<&'w str> {
+    let track = world.observer.jobs.get(id)?;
     let sent = world.sent.iter().find(|sent| sent.id.as_str() == track.message)?;
     match &sent.draft.truth {
         Truth::Job { team, .. } => Some(team),

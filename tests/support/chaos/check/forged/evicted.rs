@@ -334,6 +334,32 @@ fn a_job_that_was_refused_for_hours_that_nobody_used_is_found() {
     assert!(told.as_ref().is_err_and(|told| told.contains("ended in the wrong place")), "{told:?}");
 }
 
+#[test]
+fn a_claim_that_was_not_sent_excuses_a_refusal_of_its_own_team_alone() {
+    let is_excused = |claimed_at: i64, team_of_claim: &'static str| {
+        let mut world = log();
+        world.quota = Quota::Reject;
+        for (id, message, team, at) in [("y", "m8", team_of_claim, claimed_at), ("x", "m9", "vision", 500_000)] {
+            send(&mut world, 400_000, message, of_team(id, team));
+            state(&mut world, at, (id, message), if id == "y" { "claimed" } else { "refused" }, 0, "");
+        }
+        let refused = world.sent.iter().find(|sent| sent.id.as_str() == "m9").expect("it was sent");
+        super::super::hours::excuse(&world, refused, "x")
+    };
+    assert!(is_excused(450_000, "vision"));
+    assert!(!is_excused(550_000, "vision"), "it was claimed later");
+    assert!(!is_excused(450_000, "search"), "it is another team's");
+}
+
+/// What is true of a job of a team.
+fn of_team(id: &str, name: &'static str) -> Truth {
+    let mut truth = job(id);
+    if let Truth::Job { team, .. } = &mut truth {
+        *team = name;
+    }
+    truth
+}
+
 // What pools have.
 
 /// The sound log in pools of one node that hold their jobs, where each job has so many GPUs and belongs to the pool.
