@@ -31,7 +31,7 @@ pub fn list(used: &[Used]) -> String {
             gpus(team_use),
             team_use.borrowed_gpus.to_string(),
             percent(receipt.waste_permille),
-            percent(receipt.quota_permille),
+            if has_quota(team_use) { percent(receipt.quota_permille) } else { "-".to_owned() },
         ]);
     }
     let mut text = columns.render();
@@ -42,6 +42,11 @@ pub fn list(used: &[Used]) -> String {
         }
     }
     text
+}
+
+/// Whether anything is limited that waste could cut.
+fn has_quota(team_use: &TeamUse) -> bool {
+    team_use.day.limit_gpu_ms.is_some() || team_use.week.limit_gpu_ms.is_some()
 }
 
 fn hours(gpu_ms: u64) -> String {

@@ -299,7 +299,7 @@ fn release(job: &Job, now: i64) -> Planned {
 /// An eviction as a cycle makes one, for nobody's sake.
 fn preempt(job: &Job, reason: &str, asked: Asked<'_>) -> Planned {
     if !matches!(job.state, JobState::Submitted | JobState::Running) {
-        return Err(wrong(job, "preempt", "; only what AWS Batch has can be"));
+        return Err(wrong(job, "preempt", "; only a job that runs, or is about to, can be"));
     }
     if job.stop.is_some() || job.evict.is_some() {
         let (id, how) = (job.id, if job.evict.is_some() { "preempted" } else { "stopped" });

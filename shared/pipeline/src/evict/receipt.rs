@@ -153,11 +153,14 @@ impl Receipt {
     /// The sentence about what it costs, of an eviction that begins.
     #[must_use]
     pub fn cost(&self) -> String {
-        format!(
-            "{} GPU-minutes of work are lost, and it goes on {} minutes into its run",
-            Minutes(self.lost_gpu_ms),
-            Minutes(self.kept_ms)
-        )
+        let lost = Minutes(self.lost_gpu_ms);
+        match self.kept_ms {
+            0 => format!("{lost} GPU-minutes of work are lost, and it begins anew: no checkpoint is known"),
+            kept_ms => {
+                let kept = Minutes(kept_ms);
+                format!("{lost} GPU-minutes of work are lost, and it goes on {kept} minutes into its run")
+            }
+        }
     }
 }
 

@@ -49,6 +49,9 @@ pub struct Receipt {
     pub quota_permille: u32,
 }
 
+/// A quota isn't cut for waste before so much of a team's time has ended, in GPU-milliseconds: an hour of one GPU.
+const JUDGED_FROM_GPU_MS: u128 = 3_600_000;
+
 /// The receipt of a team at a time. The order of the entries means nothing: an account equals its replay.
 #[must_use]
 pub fn receipt(entries: &[Entry], rules: &WasteRules, now_ms: i64) -> Receipt {
@@ -58,7 +61,9 @@ pub fn receipt(entries: &[Entry], rules: &WasteRules, now_ms: i64) -> Receipt {
         receipt.restarts = receipt.restarts.saturating_add(entry.restarts);
     }
     receipt.waste_permille = receipt.time.waste_permille();
-    receipt.quota_permille = quota_permille(receipt.waste_permille, rules);
+    // A first crash of a minute is all that some teams have on record, and says nothing of them.
+    let is_known = receipt.time.judged() >= JUDGED_FROM_GPU_MS;
+    receipt.quota_permille = if is_known { quota_permille(receipt.waste_permille, rules) } else { 1_000 };
     receipt
 }
 
@@ -84,8 +89,12 @@ impl GpuTime {
     #[must_use]
     pub fn waste_permille(&self) -> u32 {
         let own = u128::from(self.crash) + u128::from(self.idle);
-        let held = own + u128::from(self.useful);
-        u32::try_from((own * 1_000).checked_div(held).unwrap_or(0)).unwrap_or(1_000)
+        u32::try_from((own * 1_000).checked_div(self.judged()).unwrap_or(0)).unwrap_or(1_000)
+    }
+
+    /// What a team is judged by: what its jobs held, without what others took from it.
+    fn judged(&self) -> u128 {
+        u128::from(self.crash) + u128::from(self.idle) + u128::from(self.useful)
     }
 
     fn plus(self, other: Self) -> Self {
@@ -200,6 +209,14 @@ mod tests {
             "36.0 GPU-hours useful, 13.0 lost to crashes with 13 restarts, 0.0 held idle: 26.5 % waste leaves 88.5 % of \
              the quota; 0.0 lost to evictions and 0.0 waited for don't count"
         );
+    }
+
+    #[test]
+    fn nothing_is_cut_before_an_hour_of_a_gpu_has_ended() {
+        let crashed = |crash| told(&[entry(0, GpuTime { crash, ..GpuTime::default() }, 1)], 0);
+        let (little, much) = (crashed(HOUR - 1), crashed(HOUR));
+        assert_eq!((little.waste_permille, little.quota_permille), (1_000, 1_000));
+        assert_eq!((much.waste_permille, much.quota_permille), (1_000, 500));
     }
 
     /// E11

@@ -83,7 +83,9 @@ fn told(change: &Change, rules: &Rules, name: &impl Fn(JobId) -> String) -> Stri
         Change::Children { from, to } => format!("it starts with {to} children instead of {from}"),
         Change::Vcpus { from, to } => format!("it starts with {to} vCPUs instead of {from}"),
         Change::ExpectedMs { from, to } => shorter(*from, *to),
-        Change::Priority { from, to } => format!("it starts with priority {to} instead of {from}"),
+        Change::Priority { from, to } => {
+            format!("it starts with priority {to} instead of {from}{}", in_tier(*from, *to, rules))
+        }
         Change::Pool { from, to } => format!("it starts in pool `{to}` instead of `{from}`"),
         Change::Quota { unit, from, to } => format!("it starts if {}", Limit { unit: *unit, from: *from, to: *to }),
         Change::Headroom { from, to } => format!("it starts if {to} GPUs are kept for urgent jobs instead of {from}"),
@@ -122,6 +124,17 @@ fn told(change: &Change, rules: &Rules, name: &impl Fn(JobId) -> String) -> Stri
             let more = Count(to.saturating_sub(*from), "node");
             format!("it starts if the pool has {more} more, with {} each", Asked(Shape { nodes: 1, ..*each }))
         }
+    }
+}
+
+/// The tier that a number leads to, where it is another one. A job without a number is preemptible, and stays that.
+fn in_tier(from: u32, to: u32, rules: &Rules) -> String {
+    let of = |number: u32| rules.tiers.iter().find(|tier| tier.at_least.is_some_and(|at_least| number >= at_least));
+    match of(to) {
+        Some(tier) if from > 0 && of(from).is_none_or(|before| before.name != tier.name) => {
+            format!(", in tier `{}`", tier.name)
+        }
+        _ => String::new(),
     }
 }
 

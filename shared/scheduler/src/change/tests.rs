@@ -125,7 +125,7 @@ fn a_higher_number_is_the_lowest_that_starts_and_may_evict() {
     assert_eq!(
         changes(&snapshot, &rules),
         [
-            "it starts with priority 800 instead of 500, in the place of 1 job",
+            "it starts with priority 800 instead of 500, in tier `high`, in the place of 1 job",
             "it starts when job 10 ends, expected at 1970-01-01T10:16:40Z",
         ]
     );
@@ -139,7 +139,7 @@ fn what_is_kept_for_urgent_jobs_is_told_with_the_most_that_could_be() {
         changes(&snapshot, &rules),
         [
             "it starts with 2 GPUs instead of 4",
-            "it starts with priority 801 instead of 500",
+            "it starts with priority 801 instead of 500, in tier `high`",
             "it starts when job 10 ends, expected at 1970-01-01T01:01:40Z",
             "it starts if 6 GPUs are kept for urgent jobs instead of 8",
         ]
@@ -183,7 +183,7 @@ fn a_team_that_has_what_it_may_is_told_how_much_more_it_would_take() {
         changes(&snapshot, &rules()),
         [
             "it starts with 2 GPUs instead of 4",
-            "it starts with priority 800 instead of 500",
+            "it starts with priority 800 instead of 500, in tier `high`",
             "it starts if its team may hold 10 GPUs at once in its tier instead of 8",
             "it starts when job 10 ends, expected at 1970-01-01T01:01:40Z",
         ]
