@@ -73,7 +73,7 @@ impl Fact {
 pub struct Eta {
     /// If runs take as long as expected.
     pub p50: Option<u64>,
-    /// If they take longer, as four of five don't: a forecast whose hit rate isn't measured yet.
+    /// If they take longer, and others come meanwhile; docs/results.md says how many have started by then.
     pub p80: Option<u64>,
 }
 
@@ -135,7 +135,7 @@ pub fn expected(eta: Eta) -> String {
     match eta {
         Eta { p50: Some(0), .. } => "in the next cycle".to_owned(),
         Eta { p50: Some(p50), p80: Some(p80) } => {
-            format!("in about {}, or {} if runs take longer than expected", within(p50), within(p80))
+            format!("in about {}, or {} if runs take longer and others come first", within(p50), within(p80))
         }
         Eta { p50: Some(p50), p80: None } => format!("in about {}, or much later", within(p50)),
         Eta { p50: None, .. } => "at no time that can be foreseen".to_owned(),
