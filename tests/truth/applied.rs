@@ -73,7 +73,10 @@ fn tier(number: u32, own: u16, rules: &Rules) -> u16 {
         return own;
     }
     let reached = (0_u16..).zip(&rules.tiers).filter_map(|(place, tier)| Some((tier.at_least?, place)));
-    reached.filter(|(at_least, _)| *at_least <= number).max_by_key(|(at_least, _)| *at_least).map_or(own, |(_, tier)| tier)
+    reached
+        .filter(|(at_least, _)| *at_least <= number)
+        .max_by_key(|(at_least, _)| *at_least)
+        .map_or(own, |(_, tier)| tier)
 }
 
 fn quota(unit: Unit, to: u64, case: &Case, snapshot: &mut Snapshot, rules: &mut Rules) {
@@ -101,7 +104,9 @@ pub fn end(job: JobId, case: &Case, snapshot: &mut Snapshot, rules: &Rules) {
     snapshot.running.retain(|running| running.job != job);
     let now_ms = case.moment.now_ms;
     for running in ended {
-        let Some(team) = running.charge.team.and_then(|team| snapshot.teams.get_mut(usize::from(team))) else { continue };
+        let Some(team) = running.charge.team.and_then(|team| snapshot.teams.get_mut(usize::from(team))) else {
+            continue;
+        };
         let gpus = running.shape.all_gpus() * running.children.max(1);
         let held = rules.tiers.get(usize::from(running.tier)).and_then(|tier| team.gpus.get_mut(&tier.name));
         held.into_iter().for_each(|held| *held = held.saturating_sub(gpus));

@@ -11,14 +11,16 @@
 //! 4. *It binds.* With exactly what is named taken away (`lift::only`) the job starts, or waits for something that comes later in
 //!    the order, or for the next of the same kind: another job that is before it, another limit of its quota.
 //!
-//! Three things are narrower than they look. `ForeignWork` is said only of a job whose turn it would be to be kept a place; of
+//! Some things are narrower than they look. Where capacity can't be had, `NoCapacity` stands in place of whatever of `NoRoom`,
+//! `NoVcpus` and `Scattered` it would be, and comes where that does. Of the reasons that come after `WouldDelay` it is taken that
+//! what is kept for others is kept: without those the job might find another place. `ForeignWork` is said only of a job whose turn it would be to be kept a place; of
 //! others behind it, which lack GPUs as well, `NoRoom` is as true. `WouldDelay` is about the *place* that is kept: that the
 //! other job might be kept another one at the same time is no matter, since a cycle decides about it before. And
 //! `Headroom`, `Reserved` and quotas are asked of what is free in all, so they are named also where no node would have room.
 
 use osprey_policy::share::Limit;
 use osprey_scheduler::plan::Reservation;
-use osprey_scheduler::snapshot::{Landing, Running};
+use osprey_scheduler::snapshot::{Landing, Node, NodeState, Running, UNCOUNTED};
 use osprey_scheduler::{Strategy, WaitReason, decide};
 
 use crate::case::{Case, outcome};
@@ -95,7 +97,8 @@ fn rank(reason: &WaitReason) -> u32 {
 }
 
 fn comes_after(reason: &WaitReason, next: &WaitReason) -> bool {
-    rank(next) > rank(reason)
+    let is_of_room = rank(reason) < rank(&WaitReason::Scattered { gpus: 0, free: 0 });
+    rank(next) > rank(reason) || is_of_room && matches!(next, WaitReason::NoCapacity { .. })
 }
 
 /// Whether what the reason says can be counted from the pool.
@@ -149,16 +152,16 @@ fn foreign(turn: &Turn, facts: &Facts<'_>) -> Result<(), String> {
 fn would_delay(case: &Case, turn: &Turn, facts: &Facts<'_>) -> Result<(), String> {
     let WaitReason::WouldDelay { head, reserved_at_ms, ends_at_ms } = case.reason else { return Ok(()) };
     let Some(job) = turn.queued() else { return Ok(()) };
-    let ends = job.expected_ms.map(|run_ms| turn.now_ms.saturating_add_unsigned(run_ms.max(1)));
-    if ends != ends_at_ms {
-        return Err(format!("it would end at {ends:?}"));
+    let ends_ms = |begins_ms: i64| job.expected_ms.map(|run_ms| begins_ms.saturating_add_unsigned(run_ms.max(1)));
+    if ends_at_ms.is_some_and(|ends_at_ms| ends_at_ms <= reserved_at_ms) {
+        return Err("it ends before the head is to start".to_owned());
+    }
+    if !begins(turn).any(|begins_ms| ends_ms(begins_ms) == ends_at_ms) {
+        return Err(format!("it would end at {:?}", ends_ms(turn.now_ms)));
     }
     let kept = case.plan.reservations.iter().find(|kept| kept.job == head);
     if kept.map(|kept| kept.at_ms) != Some(reserved_at_ms) {
         return Err(format!("what is kept for the head is {kept:?}"));
-    }
-    if ends.is_some_and(|ends| ends <= case.plan.reservations.iter().map(|kept| kept.at_ms).min().unwrap_or(0)) {
-        return Err("it ends before any job is to start that something is kept for".to_owned());
     }
     let plain = turn.snapshot.landing == Landing::AsPlanned && turn.rules.quota.reserves.is_empty();
     if !plain || facts.takes_whole() || facts.count() > 1 {
@@ -177,20 +180,29 @@ fn would_delay(case: &Case, turn: &Turn, facts: &Facts<'_>) -> Result<(), String
     Ok(())
 }
 
+/// When a job may begin that starts now: when its node is ready.
+fn begins(turn: &Turn) -> impl Iterator<Item = i64> {
+    turn.snapshot.nodes.iter().map(|node| ready_ms(turn, node))
+}
+
+fn ready_ms(turn: &Turn, node: &Node) -> i64 {
+    match node.state {
+        NodeState::Starting { ready_ms } => ready_ms.max(turn.now_ms),
+        NodeState::Absent { start_up_ms } => turn.now_ms.saturating_add_unsigned(start_up_ms),
+        NodeState::Up | NodeState::Closed => turn.now_ms,
+    }
+}
+
 /// Whether the job on a node, until it ends, leaves too little of it for what is kept there.
 fn is_in_the_way(turn: &Turn, kept: &[&Reservation], node: u32) -> bool {
     let Some(job) = turn.queued() else { return false };
     let Some(known) = usize::try_from(node).ok().and_then(|node| turn.snapshot.nodes.get(node)) else { return false };
-    let begins_ms = match known.state {
-        osprey_scheduler::snapshot::NodeState::Starting { ready_ms } => ready_ms.max(turn.now_ms),
-        osprey_scheduler::snapshot::NodeState::Absent { start_up_ms } => turn.now_ms.saturating_add_unsigned(start_up_ms),
-        _ => turn.now_ms,
-    };
+    let begins_ms = ready_ms(turn, known);
     let ends_ms = job.expected_ms.map_or(i64::MAX, |run_ms| begins_ms.saturating_add_unsigned(run_ms.max(1)));
     let here = |kept: &Reservation| kept.holds.iter().any(|hold| hold.node == node);
     kept.iter().filter(|kept| here(kept) && kept.at_ms < ends_ms).any(|kept_then| {
         let (gpus, vcpus) = left(turn, kept, node, kept_then.at_ms);
-        let counted = known.vcpus != osprey_scheduler::snapshot::UNCOUNTED;
+        let counted = known.vcpus != UNCOUNTED;
         gpus < i64::from(job.shape.gpus) || counted && vcpus < i64::from(job.shape.vcpus)
     })
 }
@@ -207,8 +219,10 @@ fn left(turn: &Turn, kept: &[&Reservation], node: u32, at_ms: i64) -> (i64, i64)
         let queued = turn.snapshot.queued.iter().find(|queued| queued.job == kept.job);
         queued.and_then(|queued| queued.expected_ms).unwrap_or(unknown_ms).max(1)
     };
-    let runs = turn.snapshot.running.iter().filter(|running| end_ms(running) > at_ms).flat_map(|running| &running.holds);
-    let kept = kept.iter().filter(|kept| kept.at_ms <= at_ms && at_ms < kept.at_ms.saturating_add_unsigned(run_ms(kept)));
+    let runs =
+        turn.snapshot.running.iter().filter(|running| end_ms(running) > at_ms).flat_map(|running| &running.holds);
+    let kept =
+        kept.iter().filter(|kept| kept.at_ms <= at_ms && at_ms < kept.at_ms.saturating_add_unsigned(run_ms(kept)));
     let holds = runs.chain(kept.flat_map(|kept| &kept.holds)).filter(|hold| hold.node == node);
     let has = |amount: u32, foreign: u32| i64::from(amount) - i64::from(foreign);
     let all = (has(known.gpus, known.foreign_gpus), has(known.vcpus, known.foreign_vcpus));

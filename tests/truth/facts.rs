@@ -29,7 +29,8 @@ impl Free {
 
     fn times(self, shape: Shape) -> u32 {
         let gpus = self.gpus.checked_div(shape.gpus).unwrap_or(u32::MAX);
-        let vcpus = if self.vcpus == UNCOUNTED { u32::MAX } else { self.vcpus.checked_div(shape.vcpus).unwrap_or(u32::MAX) };
+        let vcpus =
+            if self.vcpus == UNCOUNTED { u32::MAX } else { self.vcpus.checked_div(shape.vcpus).unwrap_or(u32::MAX) };
         gpus.min(vcpus)
     }
 }
@@ -129,8 +130,12 @@ impl<'t> Facts<'t> {
         if gpus == 0 {
             return None;
         }
-        let over = |limit, used: u64, asked: u64, most: u64, passes_ms| {
-            WaitReason::OverQuota { limit, used, asked, most, passes_ms }
+        let over = |limit, used: u64, asked: u64, most: u64, passes_ms| WaitReason::OverQuota {
+            limit,
+            used,
+            asked,
+            most,
+            passes_ms,
         };
         let team = self.job.charge.team.and_then(|team| self.turn.snapshot.teams.get(usize::from(team)));
         let tier = rules.tiers.get(usize::from(self.job.tier));
@@ -171,7 +176,8 @@ impl<'t> Facts<'t> {
         let rules = self.turn.rules.quota.reserves.get(usize::from(reserve))?;
         let part = u64::from(self.kept_by(rules)) * u64::from(rules.user_percent?);
         let most = u32::try_from(part.div_ceil(100)).unwrap_or(u32::MAX).max(1);
-        let is_own = |charge: &osprey_scheduler::snapshot::Charge| charge.reserve == Some(reserve) && charge.user == Some(user);
+        let is_own =
+            |charge: &osprey_scheduler::snapshot::Charge| charge.reserve == Some(reserve) && charge.user == Some(user);
         Some((self.held(is_own), most))
     }
 

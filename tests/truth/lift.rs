@@ -11,11 +11,11 @@ use crate::turn::Turn;
 /// Everything that stands in a job's way and isn't room: people, rules, other jobs in line, dispatches in flight. With the
 /// obstacle of the reason itself left where it is, the job must not start.
 ///
-/// Where the obstacle is another job, what stands in *its* way stays: only quotas are lifted, since whoever is over one holds up
-/// nobody.
+/// Where the obstacle is another job, or is left over by what is kept for others, what stands in *their* way stays: only quotas are
+/// lifted, since whoever is over one holds up nobody.
 pub fn all_but(reason: &WaitReason, turn: &Turn) -> Turn {
     let mut turn = turn.clone();
-    if matches!(reason, WaitReason::BehindHead { .. } | WaitReason::WouldDelay { .. }) {
+    if is_of_others(reason) {
         Limit::ALL.into_iter().for_each(|limit| raise(limit, &mut turn));
         return turn;
     }
@@ -37,14 +37,17 @@ pub fn all_but(reason: &WaitReason, turn: &Turn) -> Turn {
     if !is(&["Reserved"]) {
         turn.rules.quota.reserves.iter_mut().for_each(|reserve| (reserve.share_percent, reserve.gpus) = (0, None));
     }
-    if !is(&["Headroom", "HeadroomNodes"]) {
+    if !is(&["Headroom"]) {
         turn.rules.headroom = Headroom::Gpus(0);
     }
-    if !is(&["InFlight"]) {
-        land(&mut turn);
-    }
+    land(&mut turn);
     alone(&mut turn);
     turn
+}
+
+fn is_of_others(reason: &WaitReason) -> bool {
+    use WaitReason::{BehindHead, HeadroomNodes, InFlight, WouldDelay};
+    matches!(reason, BehindHead { .. } | WouldDelay { .. } | InFlight { .. } | HeadroomNodes { .. })
 }
 
 /// Nobody else is in line.
@@ -62,7 +65,9 @@ pub fn only(reason: &WaitReason, turn: &Turn, facts: &Facts<'_>) -> Turn {
         WaitReason::PoolPaused | WaitReason::NoCapacity { .. } => turn.snapshot.gate = Gate::Open,
         WaitReason::TierPaused => turn.snapshot.drained.clear(),
         WaitReason::NotYet { until_ms } => turn.now_ms = *until_ms,
-        WaitReason::NoNodes | WaitReason::LargerThanPool { .. } | WaitReason::NoSuchNode { .. } => together(&mut turn, facts),
+        WaitReason::NoNodes | WaitReason::LargerThanPool { .. } | WaitReason::NoSuchNode { .. } => {
+            together(&mut turn, facts)
+        }
         WaitReason::ForeignWork { .. } => {
             turn.snapshot.nodes.iter_mut().for_each(|node| (node.foreign_gpus, node.foreign_vcpus) = (0, 0));
         }

@@ -16,7 +16,7 @@ use crate::world::Moment;
 /// One thing that is put in.
 type Touch = fn(&mut Moment, &mut Random);
 
-const TOUCHES: [Touch; 19] = [
+const TOUCHES: [Touch; 22] = [
     arrays,
     gangs,
     vcpus,
@@ -25,8 +25,11 @@ const TOUCHES: [Touch; 19] = [
     nodes_that_come,
     no_capacity,
     foreign,
+    foreign,
+    foreign,
     closed,
     gate,
+    in_flight,
     in_flight,
     unknown,
     too_large,
@@ -88,7 +91,9 @@ fn vcpus(moment: &mut Moment, random: &mut Random) {
     let mut left: Vec<(u32, u32)> = snapshot.nodes.iter().map(|node| (node.gpus, node.vcpus)).collect();
     for running in &mut snapshot.running {
         for hold in &mut running.holds {
-            let Some((gpus, vcpus)) = usize::try_from(hold.node).ok().and_then(|node| left.get_mut(node)) else { continue };
+            let Some((gpus, vcpus)) = usize::try_from(hold.node).ok().and_then(|node| left.get_mut(node)) else {
+                continue;
+            };
             // What others on the node hold of its GPUs leaves them at least four vCPUs each.
             let most = vcpus.saturating_sub(4 * gpus.saturating_sub(hold.gpus));
             hold.vcpus = hold.gpus.saturating_mul(between(random, 4, 24)).min(most);
@@ -296,7 +301,8 @@ fn reserves(moment: &mut Moment, random: &mut Random) {
 /// The reserve that jobs of a tier may take from, where reserves ask for nothing else.
 pub fn reserve_of(tier: u16, rules: &Rules) -> Option<u16> {
     let name = &rules.tiers.get(usize::from(tier))?.name;
-    let is_for = |reserve: &Reserve| reserve.workloads.is_empty() && (reserve.tiers.is_empty() || reserve.tiers.contains(name));
+    let is_for =
+        |reserve: &Reserve| reserve.workloads.is_empty() && (reserve.tiers.is_empty() || reserve.tiers.contains(name));
     u16::try_from(rules.quota.reserves.iter().position(is_for)?).ok()
 }
 

@@ -34,9 +34,9 @@ pub fn smaller(change: &Change, case: &Case, random: &mut Random) -> Vec<Change>
         Change::Reserve { reserve, from, to } => {
             up32(*to, *from, random).map(|to| Change::Reserve { reserve: *reserve, from: *from, to }).collect()
         }
-        Change::Priority { from, to } => {
-            down(u64::from(*from), u64::from(*to), random).map(|to| Change::Priority { from: *from, to: small(to) }).collect()
-        }
+        Change::Priority { from, to } => down(u64::from(*from), u64::from(*to), random)
+            .map(|to| Change::Priority { from: *from, to: small(to) })
+            .collect(),
         Change::Quota { unit, from, to } => {
             down(*from, *to, random).map(|to| Change::Quota { unit: *unit, from: *from, to }).collect()
         }

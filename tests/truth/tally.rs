@@ -75,7 +75,8 @@ fn short(text: &str) -> String {
     let mut short = parts.next().unwrap_or_default().to_owned();
     for part in parts {
         let (id, rest) = part.split_once(')').unwrap_or((part, ""));
-        let place = u128::from_str_radix(&id.replace('-', ""), 16).map_or_else(|_| id.to_owned(), |place| place.to_string());
+        let place =
+            u128::from_str_radix(&id.replace('-', ""), 16).map_or_else(|_| id.to_owned(), |place| place.to_string());
         short.push_str(&format!("#{place}{rest}"));
     }
     short

@@ -57,6 +57,8 @@ struct Order<'c> {
     case: &'c Case,
     places: BTreeMap<JobId, usize>,
     own: usize,
+    /// Whether the job would go on beyond its team's GPU-hours: then it comes after everybody who wouldn't.
+    borrows: bool,
 }
 
 impl<'c> Order<'c> {
@@ -64,35 +66,29 @@ impl<'c> Order<'c> {
         let queue = of_snapshot(&case.moment.snapshot, &case.moment.rules, case.moment.now_ms);
         let places: BTreeMap<JobId, usize> = queue.iter().map(|job| job.job).zip(0..).collect();
         let own = places.get(&case.job).copied().unwrap_or(0);
-        Self { case, places, own }
+        let order = Self { case, places, own, borrows: false };
+        let borrows = !is_strict(&case.moment.rules) && borrows(&order.turn(&order.before()));
+        Self { borrows, ..order }
     }
 
-    /// Whether a job comes before this one; its own children, which start one by one, do too.
-    fn is_before(&self, job: JobId) -> bool {
+    /// Whether a job comes before this one in the queue; its own children, which start one by one, do too.
+    fn is_ahead(&self, job: JobId) -> bool {
         self.places.get(&job).is_some_and(|place| *place <= self.own)
     }
 
-    /// What starts before the job's turn. Whoever borrows comes after all others.
-    fn before(&self) -> Vec<&'c Start> {
-        let starts = self.case.plan.starts.iter();
-        let own: Vec<&Start> = starts.clone().filter(|start| self.is_before(start.job) && !start.is_borrowed).collect();
-        if !self.borrows(&self.turn(&own)) {
-            return own;
-        }
-        starts.filter(|start| !start.is_borrowed || self.is_before(start.job)).collect()
+    /// Whether a job of a team that is within its GPU-hours has its turn before this one.
+    fn is_before(&self, job: JobId) -> bool {
+        self.borrows || self.is_ahead(job)
     }
 
-    /// Whether the job would go on beyond its team's GPU-hours.
-    fn borrows(&self, turn: &Turn) -> bool {
-        let Some(job) = turn.queued() else { return false };
-        let team = job.charge.team.and_then(|team| turn.snapshot.teams.get(usize::from(team)));
-        let is_free = turn.rules.tiers.get(usize::from(job.tier)).is_some_and(|tier| tier.at_least.is_none());
-        let is_over = |team: &TeamUse| {
-            [&team.day, &team.week].into_iter().any(|budget| {
-                budget.limit_gpu_ms.is_some_and(|limit| budget.used_gpu_ms + budget.promised_gpu_ms >= limit)
-            })
+    /// What starts before the job's turn.
+    fn before(&self) -> Vec<&'c Start> {
+        let is_before = |start: &&Start| match (start.is_borrowed, is_strict(&self.case.moment.rules)) {
+            (false, _) => self.is_before(start.job),
+            (true, true) => self.is_ahead(start.job),
+            (true, false) => self.borrows && self.is_ahead(start.job),
         };
-        turn.rules.quota.borrowing && !is_free && job.shape.all_gpus() > 0 && team.is_some_and(is_over)
+        self.case.plan.starts.iter().filter(is_before).collect()
     }
 
     fn turn(&self, before: &[&Start]) -> Turn {
@@ -133,6 +129,8 @@ impl<'c> Order<'c> {
             let children = started.iter().filter(|start| start.job == queued.job).count();
             if let Some(array) = queued.array.as_mut().filter(|array| array.singly) {
                 array.waiting = array.waiting.saturating_sub(u32::try_from(children).unwrap_or(0)).max(1);
+                // Its turn is that of the first child that doesn't start.
+                array.waiting = if queued.job == turn.job { 1 } else { array.waiting };
             }
         }
         self.come_last(turn);
@@ -153,6 +151,24 @@ impl<'c> Order<'c> {
             team.share_gpu_ms = u64::MAX / 4;
         }
     }
+}
+
+/// Whether nobody passes a job that doesn't fit.
+fn is_strict(rules: &Rules) -> bool {
+    matches!(rules.strategy, Strategy::Fifo | Strategy::Priority | Strategy::Sjf)
+}
+
+/// Whether the job at its turn would go on beyond its team's GPU-hours.
+fn borrows(turn: &Turn) -> bool {
+    let Some(job) = turn.queued() else { return false };
+    let team = job.charge.team.and_then(|team| turn.snapshot.teams.get(usize::from(team)));
+    let is_free = turn.rules.tiers.get(usize::from(job.tier)).is_some_and(|tier| tier.at_least.is_none());
+    let is_over = |team: &TeamUse| {
+        [&team.day, &team.week]
+            .into_iter()
+            .any(|budget| budget.limit_gpu_ms.is_some_and(|limit| budget.used_gpu_ms + budget.promised_gpu_ms >= limit))
+    };
+    turn.rules.quota.borrowing && !is_free && job.shape.all_gpus() > 0 && team.is_some_and(is_over)
 }
 
 /// Lets the victims of an eviction go.

@@ -32,18 +32,10 @@ const POLICIES: [(&str, &str); 7] = [
     ("shares", include_str!("policies/shares.toml")),
 ];
 /// Real jobs.
-const TRACES: [&str; 2] = [
-    include_str!("../simulator/traces/itp_c06_meta.csv"),
-    include_str!("../simulator/traces/itp_c10_meta.csv"),
-];
-const ESTIMATES: [Estimates; 6] = [
-    Estimates::Exact,
-    Estimates::Exact,
-    Estimates::Noise,
-    Estimates::Classes,
-    Estimates::Learned,
-    Estimates::Nothing,
-];
+const TRACES: [&str; 2] =
+    [include_str!("../simulator/traces/itp_c06_meta.csv"), include_str!("../simulator/traces/itp_c10_meta.csv")];
+const ESTIMATES: [Estimates; 6] =
+    [Estimates::Exact, Estimates::Exact, Estimates::Noise, Estimates::Classes, Estimates::Learned, Estimates::Nothing];
 /// Those of production more often than the others.
 const STRATEGIES: [Strategy; 8] = [
     Strategy::Backfill,
@@ -89,7 +81,8 @@ pub fn moments(seed: u64) -> Result<Vec<Moment>, String> {
     let believed = estimates.of(&workload, policy.estimates(), seed);
     let production = Production { rules: vec![rules], believed, teams: Teams::of(&policy, &workload.teams) };
     let world = format!("{nodes} nodes of {gpus_per_node} GPUs, {name}, {}, {estimates:?}", strategy.name());
-    let seen = Seen { world, gpus_per_node, kept: RefCell::default(), random: RefCell::new(random), count: RefCell::new(0) };
+    let seen =
+        Seen { world, gpus_per_node, kept: RefCell::default(), random: RefCell::new(random), count: RefCell::new(0) };
     let see = |sight: &Sight<'_>| seen.take(sight);
     let setting = Setting { onlooker: Some(Onlooker(&see)), ..Setting::of(&cluster) };
     drop(replay::run_decided(&workload, production, &setting));

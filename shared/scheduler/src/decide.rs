@@ -65,8 +65,8 @@ pub(crate) struct Cycle<'s> {
 enum Refusal {
     /// There is none.
     Room(WaitReason),
-    /// It would delay a job.
-    Delay { head: JobId, at_ms: i64 },
+    /// It would delay a job, beginning then.
+    Delay { head: JobId, at_ms: i64, begins_ms: i64 },
 }
 
 /// Decides what starts now, milliseconds since 1970.
@@ -273,11 +273,11 @@ impl<'s> Cycle<'s> {
         if let Some((end_ms, refusal)) = self.refused.get(&demand).filter(|_| job.charge.reserve.is_none())
             && least_end_ms.unwrap_or(i64::MAX) >= *end_ms
         {
-            return Err(refusal.reason(least_end_ms, free));
+            return Err(self.reason(*refusal, job, free));
         }
         let place = self.look(job, demand).map_err(|(end_ms, refusal)| {
             self.refused.insert(demand, (end_ms, refusal));
-            refusal.reason(least_end_ms, free)
+            self.reason(refusal, job, free)
         })?;
         // Where Batch chooses the nodes nobody can keep one empty.
         if self.in_flight.is_none() {
@@ -301,26 +301,42 @@ impl<'s> Cycle<'s> {
         let least_end_ms = self.end_from(job, self.now_ms).unwrap_or(i64::MAX);
         let Some(place) = self.room.place(demand, |hold| delayed(hold).is_none()) else {
             let bare = self.room.place(demand, |_| true);
-            let keep = bare.as_ref().and_then(|place| place.holds().iter().find_map(delayed));
+            let in_the_way = |hold: &Hold| Some((delayed(hold)?, ready(hold)));
+            let keep = bare.as_ref().and_then(|place| place.holds().iter().find_map(in_the_way));
             return Err(match keep {
-                Some(keep) => (least_end_ms, Refusal::Delay { head: keep.job, at_ms: keep.at_ms }),
+                Some((keep, begins_ms)) => {
+                    (least_end_ms, Refusal::Delay { head: keep.job, at_ms: keep.at_ms, begins_ms })
+                }
                 None => (i64::MIN, Refusal::Room(self.short(self.no_room(demand)))),
             });
         };
-        self.leaves_pool(job, demand)?;
+        self.leaves_pool(job, demand, &place)?;
         self.lands_well(job, demand).map(|()| place)
     }
 
     /// Whether a job leaves the pool enough for every reservation whose job has to leave something free for others; whoever
     /// that is left for needn't.
-    fn leaves_pool(&self, job: &Queued, demand: Demand) -> Result<(), (i64, Refusal)> {
+    fn leaves_pool(&self, job: &Queued, demand: Demand, place: &Place) -> Result<(), (i64, Refusal)> {
         if job.charge.reserve.is_some() {
             return Ok(());
         }
-        let end_ms = self.end_from(job, self.all_ready_ms).unwrap_or(i64::MAX);
+        // Where Batch chooses the nodes it may be the one that is ready last.
+        let begins_ms = if self.in_flight.is_some() { self.all_ready_ms } else { self.begin_on(place.holds()) };
+        let end_ms = self.end_from(job, begins_ms).unwrap_or(i64::MAX);
         let Some(keep) = self.kept.delayed_by_any(demand.gpus(), end_ms) else { return Ok(()) };
         let least_end_ms = self.end_from(job, self.now_ms).unwrap_or(i64::MAX);
-        Err((least_end_ms, Refusal::Delay { head: keep.job, at_ms: keep.at_ms }))
+        Err((least_end_ms, Refusal::Delay { head: keep.job, at_ms: keep.at_ms, begins_ms }))
+    }
+
+    /// What a refusal says of a job, which may have been that of another one that asked for as much.
+    fn reason(&self, refusal: Refusal, job: &Queued, free: u32) -> WaitReason {
+        match refusal {
+            Refusal::Room(WaitReason::Scattered { gpus, .. }) => WaitReason::Scattered { gpus, free },
+            Refusal::Room(reason) => reason,
+            Refusal::Delay { head, at_ms, begins_ms } => {
+                WaitReason::WouldDelay { head, reserved_at_ms: at_ms, ends_at_ms: self.end_from(job, begins_ms) }
+            }
+        }
     }
 
     /// Where Batch chooses the nodes: whether a job may land on any that has room for it.
@@ -329,7 +345,8 @@ impl<'s> Cycle<'s> {
         let end_ms = self.end_from(job, self.all_ready_ms).unwrap_or(i64::MAX);
         if let Some(keep) = self.kept.delayed_anywhere(&self.room, demand, end_ms) {
             let least_end_ms = self.end_from(job, self.now_ms).unwrap_or(i64::MAX);
-            return Err((least_end_ms, Refusal::Delay { head: keep.job, at_ms: keep.at_ms }));
+            let begins_ms = self.all_ready_ms;
+            return Err((least_end_ms, Refusal::Delay { head: keep.job, at_ms: keep.at_ms, begins_ms }));
         }
         if in_flight.allows(demand) {
             return Ok(());
@@ -337,11 +354,15 @@ impl<'s> Cycle<'s> {
         Err((i64::MIN, Refusal::Room(WaitReason::InFlight { dispatches: in_flight.count() })))
     }
 
+    /// When a job that starts now on these nodes begins: when the last of them is ready.
+    fn begin_on(&self, holds: &[Hold]) -> i64 {
+        let nodes = holds.iter().filter_map(|hold| self.room.node(hold.node));
+        nodes.map(|node| ready_ms(node, self.now_ms)).max().unwrap_or(self.now_ms)
+    }
+
     /// When a job that starts now on these nodes is taken to end.
     fn end_of(&self, job: &Queued, holds: &[Hold]) -> i64 {
-        let nodes = holds.iter().filter_map(|hold| self.room.node(hold.node));
-        let ready_ms = nodes.map(|node| ready_ms(node, self.now_ms)).max().unwrap_or(self.now_ms);
-        ready_ms.saturating_add_unsigned(job.expected_ms.unwrap_or(self.rules.unknown_ms).max(1))
+        self.begin_on(holds).saturating_add_unsigned(job.expected_ms.unwrap_or(self.rules.unknown_ms).max(1))
     }
 
     /// When a job ends that begins then: later than that, however short it is; `None` when nobody knows.
@@ -419,16 +440,6 @@ impl<'s> Cycle<'s> {
     /// GPUs that must stay free when a job starts.
     pub(crate) fn headroom(&self, job: &Queued, standing: Standing) -> u32 {
         headroom::of(self.rules.headroom, self.pool_gpus, Demand::of(job, &self.room).gpus(), standing)
-    }
-}
-
-impl Refusal {
-    fn reason(self, ends_at_ms: Option<i64>, free: u32) -> WaitReason {
-        match self {
-            Self::Room(WaitReason::Scattered { gpus, .. }) => WaitReason::Scattered { gpus, free },
-            Self::Room(reason) => reason,
-            Self::Delay { head, at_ms } => WaitReason::WouldDelay { head, reserved_at_ms: at_ms, ends_at_ms },
-        }
     }
 }
 
