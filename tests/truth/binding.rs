@@ -5,14 +5,15 @@
 //!
 //! 1. *It is so.* What the reason says is counted from the snapshot, not asked of the decision: the first thing that the job lacks
 //!    (`facts`) is what is named, with the same numbers.
-//! 2. *It stands.* A decision about the pool as it is then says the same.
+//! 2. *It stands.* A decision about the pool as it is then says the same. (A head that waits for what is reserved may be kept a place
+//!    earlier then, when jobs of the reserve have started behind it.)
 //! 3. *It is necessary.* With everything else taken away that isn't room (`lift::all_but`: people, limits, what is kept, other
 //!    jobs, dispatches in flight) the job doesn't start as long as what is named is there.
 //! 4. *It binds.* With exactly what is named taken away (`lift::only`) the job starts, or waits for something that comes later in
 //!    the order, or for the next of the same kind: another job that is before it, another limit of its quota.
 //!
 //! Some things are narrower than they look. Where capacity can't be had, `NoCapacity` stands in place of whatever of `NoRoom`,
-//! `NoVcpus` and `Scattered` it would be, and comes where that does. Of the reasons that come after `WouldDelay` it is taken that
+//! `NoVcpus` and `Scattered` it would be, and comes where that does; so does `ForeignWork`. Of the reasons that come after `WouldDelay` it is taken that
 //! what is kept for others is kept: without those the job might find another place. `ForeignWork` is said only of a job whose turn it would be to be kept a place; of
 //! others behind it, which lack GPUs as well, `NoRoom` is as true. `WouldDelay` is about the *place* that is kept: that the
 //! other job might be kept another one at the same time is no matter, since a cycle decides about it before. And
@@ -47,7 +48,7 @@ fn at_turn(case: &Case, turn: &Turn) -> Result<(), String> {
     let facts = Facts::of(turn).ok_or("the job isn't in line")?;
     is_so(case, turn, &facts)?;
     let again = decided(turn);
-    if again != Err(Some(case.reason)) {
+    if !stands(case, turn, again) {
         return Err(format!("at its turn the decision says {again:?}"));
     }
     let without = lift::all_but(&case.reason, turn);
@@ -60,6 +61,20 @@ fn at_turn(case: &Case, turn: &Turn) -> Result<(), String> {
         Err(Some(next)) if comes_after(&case.reason, &next) => Ok(()),
         Err(next) => Err(format!("it doesn't bind: without it the job waits for {next:?}")),
     }
+}
+
+/// Whether a decision says the same at the job's turn. What is kept for others is no matter of room and limits: where what starts
+/// after them would let those start, the job is asked about alone.
+fn stands(case: &Case, turn: &Turn, again: Result<(), Option<WaitReason>>) -> bool {
+    let is_same = |again| match (case.reason, again) {
+        (
+            WaitReason::WouldDelay { head, reserved_at_ms, ends_at_ms },
+            Err(Some(WaitReason::WouldDelay { head: now, reserved_at_ms: at_ms, ends_at_ms: ends_ms })),
+        ) => head == now && ends_at_ms == ends_ms && at_ms <= reserved_at_ms,
+        (reason, again) => again == Err(Some(reason)),
+    };
+    let is_of_itself = rank(&case.reason) <= rank(&WaitReason::Scattered { gpus: 0, free: 0 });
+    is_same(again) || is_of_itself && is_same(decided(&lift::alone(turn)))
 }
 
 fn decided(turn: &Turn) -> Result<(), Option<WaitReason>> {
@@ -98,7 +113,8 @@ fn rank(reason: &WaitReason) -> u32 {
 
 fn comes_after(reason: &WaitReason, next: &WaitReason) -> bool {
     let is_of_room = rank(reason) < rank(&WaitReason::Scattered { gpus: 0, free: 0 });
-    rank(next) > rank(reason) || is_of_room && matches!(next, WaitReason::NoCapacity { .. })
+    let is_any_room = matches!(next, WaitReason::NoCapacity { .. } | WaitReason::ForeignWork { .. });
+    rank(next) > rank(reason) || is_of_room && is_any_room
 }
 
 /// Whether what the reason says can be counted from the pool.

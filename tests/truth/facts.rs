@@ -124,8 +124,8 @@ impl<'t> Facts<'t> {
         (!could).then_some(WaitReason::NoSuchNode { nodes: nodes.max(1), gpus, vcpus })
     }
 
-    /// What its team and its user have already.
-    fn over(&self) -> Option<WaitReason> {
+    /// What its team and its user have already. Whoever may borrow isn't held up by GPU-hours.
+    pub fn over(&self) -> Option<WaitReason> {
         let (gpus, rules) = (self.gpus(), &self.turn.rules);
         if gpus == 0 {
             return None;

@@ -12,11 +12,13 @@ use crate::turn::Turn;
 /// obstacle of the reason itself left where it is, the job must not start.
 ///
 /// Where the obstacle is another job, or is left over by what is kept for others, what stands in *their* way stays: only quotas are
-/// lifted, since whoever is over one holds up nobody.
+/// lifted, since whoever is over one holds up nobody. Whoever borrows goes on to: that it comes after all others is its turn.
 pub fn all_but(reason: &WaitReason, turn: &Turn) -> Turn {
     let mut turn = turn.clone();
     if is_of_others(reason) {
-        Limit::ALL.into_iter().for_each(|limit| raise(limit, &mut turn));
+        let is_lifted = |limit: &Limit| !limit.is_of_time() || !turn.rules.quota.borrowing;
+        let limits: Vec<Limit> = Limit::ALL.into_iter().filter(is_lifted).collect();
+        limits.into_iter().for_each(|limit| raise(limit, &mut turn));
         return turn;
     }
     let is = |code: &[&str]| code.contains(&reason.code());
@@ -41,8 +43,7 @@ pub fn all_but(reason: &WaitReason, turn: &Turn) -> Turn {
         turn.rules.headroom = Headroom::Gpus(0);
     }
     land(&mut turn);
-    alone(&mut turn);
-    turn
+    alone(&turn)
 }
 
 fn is_of_others(reason: &WaitReason) -> bool {
@@ -51,16 +52,17 @@ fn is_of_others(reason: &WaitReason) -> bool {
 }
 
 /// Nobody else is in line.
-fn alone(turn: &mut Turn) {
+pub fn alone(turn: &Turn) -> Turn {
+    let mut turn = turn.clone();
     let job = turn.job;
     turn.snapshot.queued.retain(|queued| queued.job == job);
+    turn
 }
 
 /// Exactly what the reason names, and the jobs that something is kept for: they would be the first to take what is taken away,
 /// and what is kept for them comes later in the order than nearly everything else.
 pub fn only(reason: &WaitReason, turn: &Turn, facts: &Facts<'_>) -> Turn {
-    let mut turn = turn.clone();
-    alone(&mut turn);
+    let mut turn = alone(turn);
     match reason {
         WaitReason::PoolPaused | WaitReason::NoCapacity { .. } => turn.snapshot.gate = Gate::Open,
         WaitReason::TierPaused => turn.snapshot.drained.clear(),

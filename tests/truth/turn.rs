@@ -11,6 +11,7 @@ use osprey_scheduler::snapshot::{Evicted, Landing, NodeState, Queued, Running};
 use osprey_scheduler::{Rules, Snapshot, Strategy, WaitReason};
 
 use crate::case::Case;
+use crate::facts::Facts;
 
 const DAY_MS: i64 = 86_400_000;
 
@@ -168,7 +169,9 @@ fn borrows(turn: &Turn) -> bool {
             .into_iter()
             .any(|budget| budget.limit_gpu_ms.is_some_and(|limit| budget.used_gpu_ms + budget.promised_gpu_ms >= limit))
     };
-    turn.rules.quota.borrowing && !is_free && job.shape.all_gpus() > 0 && team.is_some_and(is_over)
+    // Of one that is over another limit as well nobody asks.
+    let may = Facts::of(turn).is_some_and(|facts| facts.gpus() > 0 && facts.over().is_none());
+    turn.rules.quota.borrowing && !is_free && may && team.is_some_and(is_over)
 }
 
 /// Lets the victims of an eviction go.

@@ -52,12 +52,23 @@ pub(crate) struct Cycle<'s> {
     pub has_loans: bool,
     /// Who may be evicted and has been.
     pub preempting: Preempting,
-    /// What was looked for in vain, with the earliest end of those who asked. Room only shrinks while a plan grows, so
-    /// whoever asks for as much and for as long gets the same answer.
-    refused: BTreeMap<Demand, (i64, Refusal)>,
+    /// What was looked for in vain. Room only shrinks while a plan grows, so whoever asks for as much and for as long is refused
+    /// as well; and whoever asks for less long by dispatches in flight, which he is told only when he is in nobody's way.
+    refused: BTreeMap<(Demand, bool), Refused>,
     pub pool_gpus: u32,
     /// When the last node would be ready.
     all_ready_ms: i64,
+}
+
+/// What was looked for in vain.
+#[derive(Clone, Copy, Debug)]
+struct Refused {
+    /// From which end on it holds of those who ask, and up to which.
+    from_ms: i64,
+    to_ms: i64,
+    refusal: Refusal,
+    /// How far the plan was. What it has started and kept since may be why whoever asks now is refused, before anything else.
+    at: (usize, usize),
 }
 
 /// Why a place wasn't given.
@@ -270,13 +281,18 @@ impl<'s> Cycle<'s> {
         }
         let least_end_ms = self.end_from(job, self.now_ms);
         // What others have to leave free whoever it is for may take.
-        if let Some((end_ms, refusal)) = self.refused.get(&demand).filter(|_| job.charge.reserve.is_none())
-            && least_end_ms.unwrap_or(i64::MAX) >= *end_ms
+        let at = (self.plan.starts.len(), self.plan.reservations.len());
+        let asked_ms = least_end_ms.unwrap_or(i64::MAX);
+        let known = || [false, true].into_iter().filter_map(|is_in_flight| self.refused.get(&(demand, is_in_flight)));
+        if job.charge.reserve.is_none()
+            && let Some(refused) = known().find(|refused| refused.holds(asked_ms, at, demand))
         {
-            return Err(self.reason(*refusal, job, free));
+            return Err(self.reason(refused.refusal, job, free));
         }
-        let place = self.look(job, demand).map_err(|(end_ms, refusal)| {
-            self.refused.insert(demand, (end_ms, refusal));
+        let place = self.look(job, demand).map_err(|(from_ms, refusal)| {
+            let is_in_flight = matches!(refusal, Refusal::Room(WaitReason::InFlight { .. }));
+            let to_ms = if is_in_flight { asked_ms } else { i64::MAX };
+            self.refused.insert((demand, is_in_flight), Refused { from_ms, to_ms, refusal, at });
             self.reason(refusal, job, free)
         })?;
         // Where Batch chooses the nodes nobody can keep one empty.
@@ -440,6 +456,16 @@ impl<'s> Cycle<'s> {
     /// GPUs that must stay free when a job starts.
     pub(crate) fn headroom(&self, job: &Queued, standing: Standing) -> u32 {
         headroom::of(self.rules.headroom, self.pool_gpus, Demand::of(job, &self.room).gpus(), standing)
+    }
+}
+
+impl Refused {
+    /// Whether it is what is said of a job that would end then, when the plan is so far.
+    fn holds(&self, end_ms: i64, at: (usize, usize), demand: Demand) -> bool {
+        let (Demand::Nodes(shape) | Demand::Children { shape, .. }) = demand;
+        // GPUs that aren't together don't come together, however the plan goes on.
+        let stays = shape.vcpus == 0 && matches!(self.refusal, Refusal::Room(WaitReason::Scattered { .. }));
+        self.from_ms <= end_ms && end_ms <= self.to_ms && (self.at == at || stays)
     }
 }
 
