@@ -88,7 +88,7 @@ fn between(from: u64, end: u64, random: &mut Random) -> Vec<u64> {
 /// Lesser requests in the order in which they are less: fewer nodes, and then a part of one, as admission lets them in.
 fn requests(shape: Shape, gpus_per_node: Option<u32>) -> Vec<Shape> {
     let nodes = (1..shape.nodes).rev().map(|nodes| Shape { nodes, ..shape });
-    let may = |gpus: &u32| gpus_per_node.is_none_or(|node| node % gpus == 0 || gpus % node == 0);
+    let may = |gpus: &u32| gpus_per_node.is_none_or(|node| node.is_multiple_of(*gpus) || gpus.is_multiple_of(node));
     nodes.chain((1..shape.gpus).rev().filter(may).map(|gpus| Shape { nodes: 1, gpus, ..shape })).collect()
 }
 

@@ -27,7 +27,7 @@ use crate::reason::WaitReason;
 use crate::reserve::{Kept, Wish};
 use crate::room::{Place, Room, is_empty, ready_ms};
 use crate::rules::{Rules, Strategy};
-use crate::snapshot::{Gate, Hold, Landing, Queued, Running, Snapshot};
+use crate::snapshot::{Gate, Hold, Landing, Node, Queued, Running, Snapshot};
 use crate::strategy::{backfill, osprey, strict};
 
 /// A plan on its way.
@@ -416,6 +416,17 @@ impl<'s> Cycle<'s> {
         self.plan.reservations.push(Reservation { job: keep.job, at_ms: keep.at_ms, holds: keep.holds.clone() });
         // More is kept than before: what was refused for the GPUs that were free then stays refused.
         true
+    }
+
+    /// Whether a job fits where nothing runs, neither of ours nor of others, beside what it has to leave free.
+    pub(crate) fn fits_without_foreign(&self, job: &Queued) -> bool {
+        let own = |node: &Node| Node { foreign_gpus: 0, foreign_vcpus: 0, ..*node };
+        let nodes = self.snapshot.nodes.iter().map(own).collect();
+        let bare = Snapshot { nodes, gate: self.snapshot.gate, ..Snapshot::default() };
+        let room = Room::empty(&bare);
+        let demand = Demand::of(job, &room);
+        let all = demand.gpus().saturating_add(self.quotas.kept_from(job).0);
+        all <= room.free() && room.place(demand, |_| true).is_some()
     }
 
     fn know_ends(&mut self) {
