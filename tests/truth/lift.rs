@@ -36,7 +36,8 @@ pub fn all_but(reason: &WaitReason, turn: &Turn) -> Turn {
             raise(limit, &mut turn);
         }
     }
-    if !is(&["Reserved"]) {
+    // Where others' work leaves too little, what is too little counts what is reserved.
+    if !is(&["Reserved", "ForeignWork"]) {
         turn.rules.quota.reserves.iter_mut().for_each(|reserve| (reserve.share_percent, reserve.gpus) = (0, None));
     }
     if !is(&["Headroom"]) {

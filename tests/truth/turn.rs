@@ -41,11 +41,13 @@ impl Turn {
 }
 
 /// The turns that the job may have had. It is one, but where the search for placements may have chosen another order: then
-/// the plan says who started, and not when the job was asked.
+/// the plan says who started, and not when the job was asked. And what is kept for a head was kept at its turn: what was reserved
+/// for others then may be held by them since.
 pub fn turns(case: &Case) -> Vec<Turn> {
     let order = Order::of(case);
     let usual = order.before();
     let mut turns = vec![order.turn(&usual)];
+    turns.extend(order.when_kept(&usual));
     if case.moment.rules.strategy == Strategy::Osprey && case.plan.evictions.is_empty() {
         let starts: Vec<&Start> = case.plan.starts.iter().collect();
         turns.extend((0..=starts.len()).rev().map(|count| order.turn(starts.get(..count).unwrap_or_default())));
@@ -90,6 +92,19 @@ impl<'c> Order<'c> {
             (true, false) => self.borrows && self.is_ahead(start.job),
         };
         self.case.plan.starts.iter().filter(is_before).collect()
+    }
+
+    /// The turn with what was reserved for others when the head was kept its place: what jobs of a reserve that started since hold of
+    /// it counts as nobody's.
+    fn when_kept(&self, before: &[&Start]) -> Option<Turn> {
+        let WaitReason::WouldDelay { head, .. } = self.case.reason else { return None };
+        let mut turn = self.turn(before);
+        let is_since = |job: JobId| self.places.get(&job) > self.places.get(&head);
+        let since = before.iter().map(|start| start.job).filter(|job| is_since(*job));
+        let since: BTreeSet<JobId> = since.collect();
+        let running = turn.snapshot.running.iter_mut().filter(|running| since.contains(&running.job));
+        running.for_each(|running| running.charge.reserve = None);
+        Some(turn).filter(|turn| !turn.rules.quota.reserves.is_empty())
     }
 
     fn turn(&self, before: &[&Start]) -> Turn {

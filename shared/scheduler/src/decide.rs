@@ -292,7 +292,10 @@ impl<'s> Cycle<'s> {
         let place = self.look(job, demand).map_err(|(from_ms, refusal)| {
             let is_in_flight = matches!(refusal, Refusal::Room(WaitReason::InFlight { .. }));
             let to_ms = if is_in_flight { asked_ms } else { i64::MAX };
-            self.refused.insert((demand, is_in_flight), Refused { from_ms, to_ms, refusal, at });
+            // Whoever is of a reserve is asked less.
+            if job.charge.reserve.is_none() {
+                self.refused.insert((demand, is_in_flight), Refused { from_ms, to_ms, refusal, at });
+            }
             self.reason(refusal, job, free)
         })?;
         // Where Batch chooses the nodes nobody can keep one empty.
