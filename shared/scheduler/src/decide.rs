@@ -27,7 +27,7 @@ use crate::reason::WaitReason;
 use crate::reserve::{Kept, Wish};
 use crate::room::{Place, Room, is_empty, ready_ms};
 use crate::rules::{Rules, Strategy};
-use crate::snapshot::{Gate, Hold, Landing, Queued, Running, Snapshot};
+use crate::snapshot::{Gate, Hold, Landing, Node, Queued, Running, Snapshot};
 use crate::strategy::{backfill, osprey, strict};
 
 /// A plan on its way.
@@ -52,12 +52,23 @@ pub(crate) struct Cycle<'s> {
     pub has_loans: bool,
     /// Who may be evicted and has been.
     pub preempting: Preempting,
-    /// What was looked for in vain, with the earliest end of those who asked. Room only shrinks while a plan grows, so
-    /// whoever asks for as much and for as long gets the same answer.
-    refused: BTreeMap<Demand, (i64, Refusal)>,
+    /// What was looked for in vain. Room only shrinks while a plan grows, so whoever asks for as much and for as long is refused
+    /// as well; and whoever asks for less long by dispatches in flight, which he is told only when he is in nobody's way.
+    refused: BTreeMap<(Demand, bool), Refused>,
     pub pool_gpus: u32,
     /// When the last node would be ready.
     all_ready_ms: i64,
+}
+
+/// What was looked for in vain.
+#[derive(Clone, Copy, Debug)]
+struct Refused {
+    /// From which end on it holds of those who ask, and up to which.
+    from_ms: i64,
+    to_ms: i64,
+    refusal: Refusal,
+    /// How far the plan was. What it has started and kept since may be why whoever asks now is refused, before anything else.
+    at: (usize, usize),
 }
 
 /// Why a place wasn't given.
@@ -65,8 +76,8 @@ pub(crate) struct Cycle<'s> {
 enum Refusal {
     /// There is none.
     Room(WaitReason),
-    /// It would delay a job.
-    Delay { head: JobId, at_ms: i64 },
+    /// It would delay a job, beginning then.
+    Delay { head: JobId, at_ms: i64, begins_ms: i64 },
 }
 
 /// Decides what starts now, milliseconds since 1970.
@@ -270,14 +281,22 @@ impl<'s> Cycle<'s> {
         }
         let least_end_ms = self.end_from(job, self.now_ms);
         // What others have to leave free whoever it is for may take.
-        if let Some((end_ms, refusal)) = self.refused.get(&demand).filter(|_| job.charge.reserve.is_none())
-            && least_end_ms.unwrap_or(i64::MAX) >= *end_ms
+        let at = (self.plan.starts.len(), self.plan.reservations.len());
+        let asked_ms = least_end_ms.unwrap_or(i64::MAX);
+        let known = || [false, true].into_iter().filter_map(|is_in_flight| self.refused.get(&(demand, is_in_flight)));
+        if job.charge.reserve.is_none()
+            && let Some(refused) = known().find(|refused| refused.holds(asked_ms, at, demand))
         {
-            return Err(refusal.reason(least_end_ms, free));
+            return Err(self.reason(refused.refusal, job, free));
         }
-        let place = self.look(job, demand).map_err(|(end_ms, refusal)| {
-            self.refused.insert(demand, (end_ms, refusal));
-            refusal.reason(least_end_ms, free)
+        let place = self.look(job, demand).map_err(|(from_ms, refusal)| {
+            let is_in_flight = matches!(refusal, Refusal::Room(WaitReason::InFlight { .. }));
+            let to_ms = if is_in_flight { asked_ms } else { i64::MAX };
+            // Whoever is of a reserve is asked less.
+            if job.charge.reserve.is_none() {
+                self.refused.insert((demand, is_in_flight), Refused { from_ms, to_ms, refusal, at });
+            }
+            self.reason(refusal, job, free)
         })?;
         // Where Batch chooses the nodes nobody can keep one empty.
         if self.in_flight.is_none() {
@@ -301,26 +320,42 @@ impl<'s> Cycle<'s> {
         let least_end_ms = self.end_from(job, self.now_ms).unwrap_or(i64::MAX);
         let Some(place) = self.room.place(demand, |hold| delayed(hold).is_none()) else {
             let bare = self.room.place(demand, |_| true);
-            let keep = bare.as_ref().and_then(|place| place.holds().iter().find_map(delayed));
+            let in_the_way = |hold: &Hold| Some((delayed(hold)?, ready(hold)));
+            let keep = bare.as_ref().and_then(|place| place.holds().iter().find_map(in_the_way));
             return Err(match keep {
-                Some(keep) => (least_end_ms, Refusal::Delay { head: keep.job, at_ms: keep.at_ms }),
+                Some((keep, begins_ms)) => {
+                    (least_end_ms, Refusal::Delay { head: keep.job, at_ms: keep.at_ms, begins_ms })
+                }
                 None => (i64::MIN, Refusal::Room(self.short(self.no_room(demand)))),
             });
         };
-        self.leaves_pool(job, demand)?;
+        self.leaves_pool(job, demand, &place)?;
         self.lands_well(job, demand).map(|()| place)
     }
 
     /// Whether a job leaves the pool enough for every reservation whose job has to leave something free for others; whoever
     /// that is left for needn't.
-    fn leaves_pool(&self, job: &Queued, demand: Demand) -> Result<(), (i64, Refusal)> {
+    fn leaves_pool(&self, job: &Queued, demand: Demand, place: &Place) -> Result<(), (i64, Refusal)> {
         if job.charge.reserve.is_some() {
             return Ok(());
         }
-        let end_ms = self.end_from(job, self.all_ready_ms).unwrap_or(i64::MAX);
+        // Where Batch chooses the nodes it may be the one that is ready last.
+        let begins_ms = if self.in_flight.is_some() { self.all_ready_ms } else { self.begin_on(place.holds()) };
+        let end_ms = self.end_from(job, begins_ms).unwrap_or(i64::MAX);
         let Some(keep) = self.kept.delayed_by_any(demand.gpus(), end_ms) else { return Ok(()) };
         let least_end_ms = self.end_from(job, self.now_ms).unwrap_or(i64::MAX);
-        Err((least_end_ms, Refusal::Delay { head: keep.job, at_ms: keep.at_ms }))
+        Err((least_end_ms, Refusal::Delay { head: keep.job, at_ms: keep.at_ms, begins_ms }))
+    }
+
+    /// What a refusal says of a job, which may have been that of another one that asked for as much.
+    fn reason(&self, refusal: Refusal, job: &Queued, free: u32) -> WaitReason {
+        match refusal {
+            Refusal::Room(WaitReason::Scattered { gpus, .. }) => WaitReason::Scattered { gpus, free },
+            Refusal::Room(reason) => reason,
+            Refusal::Delay { head, at_ms, begins_ms } => {
+                WaitReason::WouldDelay { head, reserved_at_ms: at_ms, ends_at_ms: self.end_from(job, begins_ms) }
+            }
+        }
     }
 
     /// Where Batch chooses the nodes: whether a job may land on any that has room for it.
@@ -329,7 +364,8 @@ impl<'s> Cycle<'s> {
         let end_ms = self.end_from(job, self.all_ready_ms).unwrap_or(i64::MAX);
         if let Some(keep) = self.kept.delayed_anywhere(&self.room, demand, end_ms) {
             let least_end_ms = self.end_from(job, self.now_ms).unwrap_or(i64::MAX);
-            return Err((least_end_ms, Refusal::Delay { head: keep.job, at_ms: keep.at_ms }));
+            let begins_ms = self.all_ready_ms;
+            return Err((least_end_ms, Refusal::Delay { head: keep.job, at_ms: keep.at_ms, begins_ms }));
         }
         if in_flight.allows(demand) {
             return Ok(());
@@ -337,11 +373,15 @@ impl<'s> Cycle<'s> {
         Err((i64::MIN, Refusal::Room(WaitReason::InFlight { dispatches: in_flight.count() })))
     }
 
+    /// When a job that starts now on these nodes begins: when the last of them is ready.
+    fn begin_on(&self, holds: &[Hold]) -> i64 {
+        let nodes = holds.iter().filter_map(|hold| self.room.node(hold.node));
+        nodes.map(|node| ready_ms(node, self.now_ms)).max().unwrap_or(self.now_ms)
+    }
+
     /// When a job that starts now on these nodes is taken to end.
     fn end_of(&self, job: &Queued, holds: &[Hold]) -> i64 {
-        let nodes = holds.iter().filter_map(|hold| self.room.node(hold.node));
-        let ready_ms = nodes.map(|node| ready_ms(node, self.now_ms)).max().unwrap_or(self.now_ms);
-        ready_ms.saturating_add_unsigned(job.expected_ms.unwrap_or(self.rules.unknown_ms).max(1))
+        self.begin_on(holds).saturating_add_unsigned(job.expected_ms.unwrap_or(self.rules.unknown_ms).max(1))
     }
 
     /// When a job ends that begins then: later than that, however short it is; `None` when nobody knows.
@@ -379,6 +419,17 @@ impl<'s> Cycle<'s> {
         self.plan.reservations.push(Reservation { job: keep.job, at_ms: keep.at_ms, holds: keep.holds.clone() });
         // More is kept than before: what was refused for the GPUs that were free then stays refused.
         true
+    }
+
+    /// Whether a job fits where nothing runs, neither of ours nor of others, beside what it has to leave free.
+    pub(crate) fn fits_without_foreign(&self, job: &Queued) -> bool {
+        let own = |node: &Node| Node { foreign_gpus: 0, foreign_vcpus: 0, ..*node };
+        let nodes = self.snapshot.nodes.iter().map(own).collect();
+        let bare = Snapshot { nodes, gate: self.snapshot.gate, ..Snapshot::default() };
+        let room = Room::empty(&bare);
+        let demand = Demand::of(job, &room);
+        let all = demand.gpus().saturating_add(self.quotas.kept_from(job).0);
+        all <= room.free() && room.place(demand, |_| true).is_some()
     }
 
     fn know_ends(&mut self) {
@@ -422,13 +473,13 @@ impl<'s> Cycle<'s> {
     }
 }
 
-impl Refusal {
-    fn reason(self, ends_at_ms: Option<i64>, free: u32) -> WaitReason {
-        match self {
-            Self::Room(WaitReason::Scattered { gpus, .. }) => WaitReason::Scattered { gpus, free },
-            Self::Room(reason) => reason,
-            Self::Delay { head, at_ms } => WaitReason::WouldDelay { head, reserved_at_ms: at_ms, ends_at_ms },
-        }
+impl Refused {
+    /// Whether it is what is said of a job that would end then, when the plan is so far.
+    fn holds(&self, end_ms: i64, at: (usize, usize), demand: Demand) -> bool {
+        let (Demand::Nodes(shape) | Demand::Children { shape, .. }) = demand;
+        // GPUs that aren't together don't come together, however the plan goes on.
+        let stays = shape.vcpus == 0 && matches!(self.refusal, Refusal::Room(WaitReason::Scattered { .. }));
+        self.from_ms <= end_ms && end_ms <= self.to_ms && (self.at == at || stays)
     }
 }
 

@@ -450,3 +450,45 @@ fn a_lent_number_makes_a_job_as_urgent_as_the_one_that_waits_for_it() {
         (vec![id(3)], Some(WaitReason::Headroom { gpus: 8, free: 8, kept: 8 }))
     );
 }
+
+/// "It would end at 4,500, and job 2 is to start at 5,000" was told of a job whose node starts up until then.
+#[test]
+fn a_job_that_would_delay_another_is_told_when_it_would_end_on_the_node_that_it_would_have() {
+    let mut snapshot = snapshot(&[(1, 0, 8, 5_000)], &[(2, 900, 16, 900), (3, 300, 4, 3_500)]);
+    snapshot.nodes[1].state = NodeState::Starting { ready_ms: 2_000 };
+    let plan = decide(&snapshot, &rules(Strategy::Backfill), 1_000);
+    let late = WaitReason::WouldDelay { head: id(2), reserved_at_ms: 5_000, ends_at_ms: Some(5_500) };
+    assert_eq!(reason(&plan, 3), Some(late));
+}
+
+/// The short job is asked first, and what it waits for isn't what keeps the long one waiting.
+#[test]
+fn what_a_short_job_is_refused_for_is_not_told_a_longer_one_that_would_delay_another() {
+    let mut snapshot = snapshot(&[], &[(2, 900, 8, 5_000), (3, 300, 1, 1_000), (4, 200, 1, 60_000)]);
+    snapshot.nodes[0].state = NodeState::Closed;
+    snapshot.landing = crate::snapshot::Landing::Anywhere;
+    snapshot.running = vec![Running {
+        expected_end_ms: Some(9_000),
+        holds: vec![Hold::gpus(1, 7)],
+        ..Running::new(id(9), Shape::gpus(7))
+    }];
+    let plan = decide(&snapshot, &rules(Strategy::Backfill), 1_000);
+    let told: Vec<&str> = plan.waiting.iter().map(|waiting| waiting.reason.code()).collect();
+    assert_eq!(plan.starts.len() + plan.waiting.len(), 3);
+    assert_eq!((starts(&plan), told), (vec![id(3)], vec!["NoRoom", "NoRoom"]));
+    snapshot.running[0].holds = vec![Hold::gpus(1, 6)];
+    snapshot.running[0].shape = Shape::gpus(6);
+    snapshot.queued.push(Queued { priority: 250, expected_ms: Some(1_000), ..Queued::new(id(5), Shape::gpus(2)) });
+    let plan = decide(&snapshot, &rules(Strategy::Backfill), 1_000);
+    assert_eq!(reason(&plan, 4).map(|reason| reason.code()), Some("WouldDelay"));
+}
+
+#[test]
+fn a_job_that_capacity_is_missing_for_does_not_blame_work_of_others_that_is_in_nobodys_way() {
+    let mut snapshot = snapshot(&[], &[(2, 0, 16, 1)]);
+    snapshot.nodes.push(Node { foreign_gpus: 3, state: NodeState::Closed, ..Node::new(8) });
+    snapshot.nodes[1].state = NodeState::Absent { start_up_ms: 1_000 };
+    snapshot.gate = Gate::NoCapacity { since_ms: 0 };
+    let plan = decide(&snapshot, &rules(Strategy::Backfill), 1_000);
+    assert_eq!(reason(&plan, 2), Some(WaitReason::NoCapacity { since_ms: 0 }));
+}

@@ -195,6 +195,22 @@ fn idle_quota_is_borrowed_after_everybody_who_is_within_his_own() {
     assert!(matches!(reason(&plan, 1), WaitReason::WouldDelay { head, .. } if head == id(3)));
 }
 
+/// The first child is within the quota, and the others came with it before a job that is.
+#[test]
+fn of_an_array_the_children_that_borrow_come_after_everybody_who_is_within_his_own() {
+    let quota = QuotaRules { borrowing: true, ..QuotaRules::default() };
+    let array = Queued { array: Some(Array { waiting: 3, singly: true }), ..job(1, Some(0), 850, 2, 1) };
+    let queued = [array, job(2, Some(1), 500, 4, 1)];
+    let plan = decide(&snapshot(1, &[team(1, 0), team(50, 0)], &queued), &rules(quota), NOW);
+    let starts: Vec<(u128, Option<u32>, bool)> = started(&plan)
+        .into_iter()
+        .zip(&plan.starts)
+        .map(|(job, start)| (job, start.child, start.is_borrowed))
+        .collect();
+    assert_eq!(starts, [(1, Some(0), false), (2, None, false), (1, Some(1), true)]);
+    assert_eq!(reason(&plan, 1), WaitReason::NoRoom { gpus: 2, free: 0 });
+}
+
 /// C27, C28: team first: what is borrowed is open to whoever is within his own quota, whatever the tiers say.
 #[test]
 fn borrowed_work_may_be_taken_back_by_those_within_their_quota_alone() {

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use osprey_model::id::JobId;
-use osprey_policy::share::{DAY_MS, midnight};
+use osprey_policy::share::{DAY_MS, WEEK_DAYS, midnight};
 
 use super::{Change, Question, quota};
-use crate::rules::{Headroom, Rules};
+use crate::rules::{Headroom, Reserve, Rules};
 use crate::snapshot::{Array, Gate, Node, Queued, Running, Shape, Snapshot};
 
 /// Changes a snapshot and the rules as if it were so.
@@ -20,7 +20,10 @@ pub(super) fn apply(change: &Change, question: &Question<'_>, snapshot: &mut Sna
         Change::ExpectedMs { to, .. } => job(question, snapshot, |job| job.expected_ms = Some(*to)),
         Change::Priority { to, .. } => job(question, snapshot, |job| {
             job.priority = *to;
-            job.tier = tier(*to, job.tier, rules);
+            let tier = tier(*to, job.tier, rules);
+            if tier != job.tier {
+                (job.tier, job.charge.reserve) = (tier, reserve(tier, job.charge.reserve, rules));
+            }
         }),
         // What another pool does is asked of that pool.
         Change::Pool { .. } => {}
@@ -65,6 +68,18 @@ pub(super) fn tier(number: u32, own: u16, rules: &Rules) -> u16 {
     reached.map_or(own, |(place, _)| place)
 }
 
+/// The reserve that a job may take from once it is of another tier. A reserve that is for some kinds of work counts only where the
+/// job is of it already: else nobody knows here that it is of that kind.
+fn reserve(tier: u16, own: Option<u16>, rules: &Rules) -> Option<u16> {
+    let name = &rules.tiers.get(usize::from(tier))?.name;
+    let mut reserves = (0_u16..).zip(&rules.quota.reserves);
+    let is_for = |place: u16, reserve: &Reserve| {
+        let is_of_kind = reserve.workloads.is_empty() || own == Some(place);
+        is_of_kind && (reserve.tiers.is_empty() || reserve.tiers.contains(name))
+    };
+    reserves.find(|(place, reserve)| is_for(*place, reserve)).map(|(place, _)| place)
+}
+
 /// Takes away running jobs, and what they hold of their teams' quotas.
 fn end(jobs: &[JobId], question: &Question<'_>, snapshot: &mut Snapshot, rules: &Rules) {
     let jobs: BTreeSet<JobId> = jobs.iter().copied().collect();
@@ -88,7 +103,7 @@ fn end(jobs: &[JobId], question: &Question<'_>, snapshot: &mut Snapshot, rules: 
             budget.promised_gpu_ms = budget.promised_gpu_ms.saturating_sub(ms.saturating_mul(gpus.into()));
         };
         promised(&mut team.day, left_ms.min(until_midnight_ms));
-        promised(&mut team.week, left_ms);
+        promised(&mut team.week, left_ms.min(WEEK_DAYS.unsigned_abs() * DAY_MS.unsigned_abs()));
     }
 }
 

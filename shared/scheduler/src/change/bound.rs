@@ -36,17 +36,26 @@ pub(super) fn most(from: u64, fewest: u64, guess: Option<u64>, mut starts: impl 
     least(0, top, guess, |less| starts(from - less)).map(|less| from - less)
 }
 
-/// The members of a set that starts the job without those that aren't needed: none of those that are left could be left out.
-pub(super) fn needed<T: Copy>(mut set: Vec<T>, mut starts: impl FnMut(&[T]) -> bool) -> Vec<T> {
-    let mut at = 0;
-    while at < set.len() && set.len() > 1 {
+/// The members of a set that starts the job without those that aren't needed: none of those that are left could be left out,
+/// where no more than so many tries are needed to know it. Whole parts are left out first, then smaller ones, then one by one.
+pub(super) fn needed<T: Copy>(mut set: Vec<T>, mut tries: usize, mut starts: impl FnMut(&[T]) -> bool) -> Vec<T> {
+    let (mut part, mut at, mut is_known) = (set.len().div_ceil(4).max(1), 0, true);
+    while tries > 0 && set.len() > 1 {
+        if at >= set.len() {
+            if part == 1 && is_known {
+                break;
+            }
+            // Without one of them another one may be needless that was needed: then all are asked once more.
+            (part, at, is_known) = (part.div_ceil(4), 0, true);
+        }
+        let end = set.len().min(at + part);
         let mut fewer = set.clone();
-        fewer.remove(at);
-        if starts(&fewer) {
-            // Without it another one may be needless that was needed.
-            (set, at) = (fewer, 0);
+        fewer.drain(at..end);
+        tries -= 1;
+        if !fewer.is_empty() && starts(&fewer) {
+            (set, is_known) = (fewer, at == 0 && is_known);
         } else {
-            at += 1;
+            at = end;
         }
     }
     set
@@ -73,11 +82,29 @@ mod tests {
 
     #[test]
     fn of_a_set_only_those_are_left_that_are_needed() {
-        assert_eq!(needed(vec![1, 2, 3, 4], |set| set.contains(&2) && set.contains(&4)), [2, 4]);
+        assert_eq!(needed(vec![1, 2, 3, 4], 99, |set| set.contains(&2) && set.contains(&4)), [2, 4]);
         // 1 is needed while 3 is there.
         let starts = |set: &[i32]| set.contains(&2) && (set.contains(&1) || !set.contains(&3));
-        assert_eq!(needed(vec![1, 2, 3], starts), [2]);
-        assert_eq!(needed(vec![7], |_| true), [7]);
+        assert_eq!(needed(vec![1, 2, 3], 99, starts), [2]);
+        assert_eq!(needed(vec![7], 99, |_| true), [7]);
+    }
+
+    /// Of more than a dozen nobody was asked one by one, and half of them weren't needed.
+    #[test]
+    fn of_a_large_set_few_are_found_without_asking_for_each() {
+        let set: Vec<u32> = (0..64).collect();
+        for few in [vec![63], vec![0, 63], vec![5, 6, 40], vec![1, 20, 33, 50]] {
+            let mut tries = 0;
+            let found = needed(set.clone(), 100, |set| {
+                tries += 1;
+                few.iter().all(|one| set.contains(one))
+            });
+            assert_eq!(found, few, "{tries} tries");
+            assert!(tries <= 60, "{tries} tries for {few:?}");
+        }
+        // All are needed, and as much is known after a try for each part.
+        assert_eq!(needed(set.clone(), 999, |fewer| fewer.len() == 64), set);
+        assert_eq!(needed(set, 3, |set| set.contains(&1)).len(), 16);
     }
 
     #[test]

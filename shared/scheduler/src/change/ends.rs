@@ -2,8 +2,8 @@
 //!
 //! 1. Of all jobs by their expected end, the fewest first ones after whose end it starts; so the last of them is needed.
 //! 2. That one alone, if that is enough.
-//! 3. Else those on the nodes that it would start on, without the first ones that aren't needed, and then without each of
-//!    the others that isn't, if they are few enough to ask one by one.
+//! 3. Else those on the nodes that it would start on, or all, without the first ones that aren't needed, and then without each
+//!    of the others that isn't, as far as the decisions reach that are left.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,8 +14,8 @@ use super::trial::{Started, Trial};
 use super::{Change, Verified};
 use crate::snapshot::Running;
 
-/// Most jobs that are asked one by one whether they are needed.
-const ASKED_MAX: usize = 12;
+/// Decisions that are left for the kinds of change that come after this one.
+const LEFT_FOR_OTHERS: u32 = 24;
 
 /// The first jobs after whose end it starts.
 pub(super) fn first(trial: &mut Trial<'_>) -> Vec<Verified> {
@@ -74,9 +74,8 @@ fn several(trial: &mut Trial<'_>, all: &[End]) -> Option<Verified> {
         |jobs: &[End], fewest: u64| jobs.get(jobs.len().saturating_sub(place(fewest))..).unwrap_or_default().to_vec();
     let last = least(1, most, None, |fewest| trial.starts(&ends(&rest(&jobs, fewest))).is_some())?;
     jobs = rest(&jobs, last);
-    if jobs.len() <= ASKED_MAX {
-        jobs = needed(jobs, |fewer| trial.starts(&ends(fewer)).is_some());
-    }
+    let tries = usize::try_from(trial.decisions_left().saturating_sub(LEFT_FOR_OTHERS)).unwrap_or(0);
+    jobs = needed(jobs, tries, |fewer| trial.starts(&ends(fewer)).is_some());
     trial.verified(ends(&jobs))
 }
 

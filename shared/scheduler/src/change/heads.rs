@@ -18,7 +18,9 @@ pub(super) fn gone(trial: &mut Trial<'_>) -> Vec<Verified> {
         jobs.push(head);
         match trial.outcome(&Change::Without { jobs: jobs.clone() }) {
             Some(Ok(_)) => {
-                let jobs = needed(jobs, |jobs| trial.starts(&Change::Without { jobs: jobs.to_vec() }).is_some());
+                let jobs = needed(jobs, HEADS_MAX * HEADS_MAX, |jobs| {
+                    trial.starts(&Change::Without { jobs: jobs.to_vec() }).is_some()
+                });
                 return trial.verified(Change::Without { jobs }).into_iter().collect();
             }
             Some(Err(next)) => reason = next,

@@ -171,6 +171,42 @@ fn what_is_reserved_for_others_is_told_with_the_share_that_could_be() {
     );
 }
 
+/// The tier of the number had a reserve of which each user holds a part at most: it was told and didn't start the job.
+#[test]
+fn a_higher_number_that_brings_a_job_under_the_limit_of_a_reserve_is_not_told() {
+    let reserve = Reserve {
+        name: "high".to_owned(),
+        workloads: Vec::new(),
+        tiers: vec!["high".into()],
+        share_percent: 50,
+        gpus: None,
+        user_percent: Some(25),
+    };
+    let mut rules = rules();
+    rules.quota.reserves = vec![reserve];
+    let user = |gpus| Queued { charge: Charge { user: Some(1), ..Charge::NOBODY }, ..job(1, 500, gpus, 90) };
+    let with = |gpus| pool(2, vec![run(10, 0, 8, 45)], vec![user(gpus)]);
+    let number = "it starts with priority 800 instead of 500".to_owned();
+    // A user holds 2 GPUs of 8 at most.
+    assert!(changes(&with(2), &rules).contains(&number));
+    assert!(!changes(&with(4), &rules).contains(&number));
+}
+
+/// Of a run of weeks no more is promised than seven days of it, and no more is given back when it ends.
+#[test]
+fn the_end_of_a_run_of_weeks_gives_its_team_no_more_than_seven_days_back() {
+    let charge = Charge { team: Some(0), ..Charge::NOBODY };
+    let promised_gpu_ms = (7 + 4) * 24 * HOUR_MS;
+    let week = Budget { promised_gpu_ms, limit_gpu_ms: Some(4 * 24 * HOUR_MS), ..Budget::default() };
+    let running =
+        vec![Running { charge, ..run(10, 0, 1, 60 * 24 * 30) }, Running { charge, ..run(11, 1, 1, 60 * 24 * 4) }];
+    let team = TeamUse { week, ..TeamUse::default() };
+    let snapshot = Snapshot { teams: vec![team], ..pool(2, running, vec![Queued { charge, ..job(1, 500, 4, 90) }]) };
+    let told = changes(&snapshot, &rules());
+    assert!(!told.iter().any(|told| told.starts_with("it starts when job 10 ends")), "{told:?}");
+    assert!(told.iter().any(|told| told.starts_with("it starts when jobs 11 and 10 have ended")), "{told:?}");
+}
+
 #[test]
 fn a_team_that_has_what_it_may_is_told_how_much_more_it_would_take() {
     let charge = Charge { team: Some(0), ..Charge::NOBODY };

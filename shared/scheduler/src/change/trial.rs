@@ -50,6 +50,11 @@ impl<'s> Trial<'s> {
         self.made
     }
 
+    /// Decisions that may still be made.
+    pub fn decisions_left(&self) -> u32 {
+        self.question.decisions_max.saturating_sub(self.made)
+    }
+
     /// Whether no more may be made.
     pub fn is_exhausted(&self) -> bool {
         self.made >= self.question.decisions_max

@@ -17,31 +17,31 @@ pub(crate) fn walk(cycle: &mut Cycle<'_>, queue: &[&Queued]) {
             cycle.wait(job, reason);
             continue;
         }
-        if cycle.borrows(job) {
-            borrowers.push(*job);
-            continue;
-        }
         let standing = Standing::of(job, cycle.rules, cycle.now_ms);
         let headroom = cycle.headroom(job, standing);
-        let mut parts = super::parts(job);
-        let started = parts.try_for_each(|part| {
+        for (place, part) in super::parts(job).enumerate() {
+            // Of an array that goes on beyond its quota, the children that would come last.
+            if cycle.borrows(job) {
+                borrowers.push((*job, place));
+                break;
+            }
             let started = cycle.start(job, part, headroom);
-            started.or_else(|reason| preempt::instead(cycle, job, part, standing, reason))
-        });
-        if let Err(reason) = started {
-            let reason = blocked(cycle, job, standing, reason);
-            cycle.wait(job, reason);
+            if let Err(reason) = started.or_else(|reason| preempt::instead(cycle, job, part, standing, reason)) {
+                let reason = blocked(cycle, job, standing, reason);
+                cycle.wait(job, reason);
+                break;
+            }
         }
     }
-    borrowers.into_iter().for_each(|job| borrow(cycle, job));
+    borrowers.into_iter().for_each(|(job, place)| borrow(cycle, job, place));
 }
 
-/// Starts a job of a team that is over its quota if nobody else wants the GPUs. Nothing is kept for it, and nobody goes
-/// for it.
-fn borrow(cycle: &mut Cycle<'_>, job: &Queued) {
+/// Starts a job of a team that is over its quota, from a child of an array on, if nobody else wants the GPUs. Nothing is kept for
+/// it, and nobody goes for it.
+fn borrow(cycle: &mut Cycle<'_>, job: &Queued, place: usize) {
     let standing = Standing::of(job, cycle.rules, cycle.now_ms);
     let headroom = cycle.headroom(job, standing);
-    if let Err(reason) = super::start_all(cycle, job, headroom) {
+    if let Err(reason) = super::parts(job).skip(place).try_for_each(|part| cycle.start(job, part, headroom)) {
         cycle.wait(job, reason);
     }
 }
@@ -52,9 +52,12 @@ fn blocked(cycle: &mut Cycle<'_>, job: &Queued, standing: Standing, reason: Wait
     if !may_reserve || reason.holds_up_nobody() || cycle.reserve(job) {
         return reason;
     }
-    // What doesn't fit once everything of ours has ended waits for work that isn't ours.
+    // What doesn't fit once everything of ours has ended waits for work that isn't ours, if it fits without that.
     let nodes = &cycle.snapshot.nodes;
     let foreign = nodes.iter().fold(0_u32, |sum, node| sum.saturating_add(node.foreign_gpus));
-    let foreign_vcpus = nodes.iter().any(|node| node.foreign_vcpus > 0);
-    if foreign > 0 || foreign_vcpus { WaitReason::ForeignWork { gpus: job.all_gpus(), foreign } } else { reason }
+    let is_there = foreign > 0 || nodes.iter().any(|node| node.foreign_vcpus > 0);
+    if is_there && cycle.fits_without_foreign(job) {
+        return WaitReason::ForeignWork { gpus: job.all_gpus(), foreign };
+    }
+    reason
 }
