@@ -362,7 +362,8 @@ impl<'s> Cycle<'s> {
     fn lands_well(&self, job: &Queued, demand: Demand) -> Result<(), (i64, Refusal)> {
         let Some(in_flight) = &self.in_flight else { return Ok(()) };
         let end_ms = self.end_from(job, self.all_ready_ms).unwrap_or(i64::MAX);
-        if let Some(keep) = self.kept.delayed_anywhere(&self.room, demand, end_ms) {
+        // Where others in flight are taken to land says nothing of where they do.
+        if let Some(keep) = self.kept.delayed_anywhere(in_flight.room(), demand, end_ms) {
             let least_end_ms = self.end_from(job, self.now_ms).unwrap_or(i64::MAX);
             let begins_ms = self.all_ready_ms;
             return Err((least_end_ms, Refusal::Delay { head: keep.job, at_ms: keep.at_ms, begins_ms }));

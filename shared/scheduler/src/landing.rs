@@ -21,6 +21,11 @@ impl<'s> InFlight<'s> {
         Self { room, jobs: BTreeMap::new() }
     }
 
+    /// What is free beside the jobs whose nodes are known.
+    pub fn room(&self) -> &Room<'s> {
+        &self.room
+    }
+
     /// Takes in that parts of nodes become free.
     pub fn give(&mut self, holds: &[Hold]) {
         self.room.give(holds);

@@ -180,6 +180,7 @@ fn a_higher_number_that_brings_a_job_under_the_limit_of_a_reserve_is_not_told() 
         tiers: vec!["high".into()],
         share_percent: 50,
         gpus: None,
+        until_ms: None,
         user_percent: Some(25),
     };
     let mut rules = rules();
