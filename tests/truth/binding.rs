@@ -124,8 +124,9 @@ fn is_so(case: &Case, turn: &Turn, facts: &Facts<'_>) -> Result<(), String> {
         WaitReason::BehindHead { .. } => return is_behind(case, turn),
         WaitReason::WouldDelay { .. } if lacks.is_none() => return would_delay(case, turn, facts),
         WaitReason::InFlight { dispatches } => {
-            let flying = turn.snapshot.running.iter().filter(|running| !running.has_landed).count();
-            lacks.is_none() && turn.snapshot.landing == Landing::Anywhere && usize::try_from(dispatches) == Ok(flying)
+            let flying = turn.snapshot.running.iter().filter(|running| !running.has_landed);
+            let flying: u32 = flying.map(|running| running.children.max(1)).sum();
+            lacks.is_none() && turn.snapshot.landing == Landing::Anywhere && dispatches == flying
         }
         WaitReason::HeadroomNodes { nodes, empty, kept } => lacks.is_none() && empty < kept + nodes,
         WaitReason::ForeignWork { .. } => return foreign(turn, facts),

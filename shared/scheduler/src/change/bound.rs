@@ -29,6 +29,15 @@ pub(super) fn least(from: u64, most: u64, guess: Option<u64>, mut starts: impl F
     Some(yes)
 }
 
+/// The same where the effect of small numbers often isn't monotone: the first few are tried one by one.
+pub(super) fn least_near(from: u64, most: u64, mut starts: impl FnMut(u64) -> bool) -> Option<u64> {
+    let near = most.min(from.saturating_add(NEAR));
+    (from.saturating_add(1)..=near).find(|number| starts(*number)).or_else(|| least(near, most, None, starts))
+}
+
+/// How many.
+const NEAR: u64 = 8;
+
 /// The greatest number below `from` and down to `fewest` that starts, and of which the next one doesn't.
 pub(super) fn most(from: u64, fewest: u64, guess: Option<u64>, mut starts: impl FnMut(u64) -> bool) -> Option<u64> {
     let top = from.checked_sub(fewest)?;
@@ -78,6 +87,13 @@ mod tests {
         }
         assert_eq!(least(0, 100, Some(5), |_| false), None);
         assert_eq!((least(3, 3, None, |_| true), most(3, 4, None, |_| true)), (None, None));
+    }
+
+    #[test]
+    fn of_small_numbers_the_first_that_starts_is_found_wherever_others_do() {
+        assert_eq!(least_near(10, 100, |number| [13, 40, 100].contains(&number)), Some(13));
+        assert_eq!(least_near(10, 100, |number| number >= 57), Some(57));
+        assert_eq!((least_near(10, 12, |_| false), least_near(10, 10, |_| true)), (None, None));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use osprey_model::id::JobId;
 
-use super::bound::{least, needed};
+use super::bound::{least, least_near, needed};
 use super::trial::{Started, Trial};
 use super::{Change, Verified};
 use crate::snapshot::Running;
@@ -22,7 +22,7 @@ pub(super) fn first(trial: &mut Trial<'_>) -> Vec<Verified> {
     let all = by_end(trial);
     let count = u64::try_from(all.len()).unwrap_or(u64::MAX);
     let found =
-        least(0, count, None, |count| trial.starts(&ends(all.get(..place(count)).unwrap_or_default())).is_some());
+        least_near(0, count, |count| trial.starts(&ends(all.get(..place(count)).unwrap_or_default())).is_some());
     let Some(by_then) = found.and_then(|count| all.get(..place(count))) else { return Vec::new() };
     let Some(last) = by_then.last() else { return Vec::new() };
     let one = trial.verified(ends(std::slice::from_ref(last)));

@@ -1,6 +1,6 @@
 //! What only a person, or time, can open: a paused pool, a back-off, capacity, work that isn't ours.
 
-use super::bound::least;
+use super::bound::least_near;
 use super::trial::Trial;
 use super::{Change, Verified};
 use crate::reason::WaitReason;
@@ -62,6 +62,6 @@ pub(super) fn more_nodes(trial: &mut Trial<'_>) -> Vec<Verified> {
     let each = like.filter(|_| !is_small).map_or(needs, |node| Shape { nodes: 1, gpus: node.gpus, vcpus: node.vcpus });
     let change =
         |more: u64| Change::MoreNodes { from, to: from.saturating_add(u32::try_from(more).unwrap_or(NODES_MAX)), each };
-    let found = least(0, NODES_MAX.into(), None, |more| trial.starts(&change(more)).is_some());
+    let found = least_near(0, NODES_MAX.into(), |more| trial.starts(&change(more)).is_some());
     found.and_then(|more| trial.verified(change(more))).into_iter().collect()
 }
