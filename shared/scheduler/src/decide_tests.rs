@@ -4,7 +4,7 @@ use osprey_model::id::JobId;
 
 use super::*;
 use crate::plan::Reservation;
-use crate::rules::{Headroom, TierRules};
+use crate::rules::{Aging, Headroom, TierRules};
 use crate::snapshot::{Array, Node, NodeState, Shape};
 
 fn id(number: u128) -> JobId {
@@ -315,6 +315,28 @@ fn an_array_keeps_its_reservation_beside_others_work_whatever_is_in_flight() {
     let kept = |has_landed| decide(&snapshot(has_landed), &Rules::default(), 1_000).reservations;
     assert_eq!(kept(true), [Reservation { job: id(2), at_ms: 6_000, holds: vec![Hold::gpus(0, 6)] }]);
     assert_eq!(kept(false), kept(true));
+}
+
+/// Where Batch chooses the nodes, a job in flight may land elsewhere than on the node that it was planned for, and a job of
+/// eight GPUs then on that one, where a GPU is kept. It was started once the other one was in flight.
+#[test]
+fn where_another_in_flight_is_taken_to_land_is_no_place_that_nobody_can_get() {
+    let aging = Some(Aging { millipoints_per_hour: 15_000, cap: 1 });
+    let tiers = vec![TierRules { aging, at_least: Some(0), ..TierRules::default() }];
+    let rules = Rules { tiers, dive_above: 429, headroom: Headroom::Gpus(16), ..Rules::default() };
+    let nodes = vec![Node::new(8), Node { foreign_gpus: 8, ..Node::new(8) }, Node::new(8)];
+    let head = Queued { lent: 429, ..Queued::new(id(3), Shape::gpus(1)) };
+    let large = Queued { tier: 0, ..Queued::new(id(1), Shape::gpus(8)) };
+    let alone = Snapshot {
+        nodes,
+        queued: vec![large, Queued { tier: 0, ..head }],
+        landing: Landing::Anywhere,
+        ..Snapshot::default()
+    };
+    let in_flight = Running { holds: vec![Hold::gpus(0, 1)], ..Running::new(id(2), Shape::gpus(1)) };
+    let beside = Snapshot { running: vec![in_flight], ..alone.clone() };
+    let starts = |snapshot: &Snapshot| decide(snapshot, &rules, 100_000_000).starts;
+    assert_eq!((starts(&alone), starts(&beside)), (Vec::new(), Vec::new()));
 }
 
 #[test]
