@@ -68,14 +68,18 @@ pub(super) fn tier(number: u32, own: u16, rules: &Rules) -> u16 {
     reached.map_or(own, |(place, _)| place)
 }
 
-/// The reserve that a job may take from once it is of another tier. A reserve that is for some kinds of work counts only where the
+/// The reserve that a job may take from once it is of another tier. One that is for no tier stays as it is, and one that is for some kinds of work counts only where the
 /// job is of it already: else nobody knows here that it is of that kind.
 fn reserve(tier: u16, own: Option<u16>, rules: &Rules) -> Option<u16> {
     let name = &rules.tiers.get(usize::from(tier))?.name;
     let mut reserves = (0_u16..).zip(&rules.quota.reserves);
     let is_for = |place: u16, reserve: &Reserve| {
-        let is_of_kind = reserve.workloads.is_empty() || own == Some(place);
-        is_of_kind && (reserve.tiers.is_empty() || reserve.tiers.contains(name))
+        let is_own = own == Some(place);
+        if reserve.tiers.is_empty() {
+            is_own
+        } else {
+            reserve.tiers.contains(name) && (reserve.workloads.is_empty() || is_own)
+        }
     };
     reserves.find(|(place, reserve)| is_for(*place, reserve)).map(|(place, _)| place)
 }

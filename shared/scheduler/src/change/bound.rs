@@ -120,7 +120,7 @@ mod tests {
         }
         // All are needed, and as much is known after a try for each part.
         assert_eq!(needed(set.clone(), 999, |fewer| fewer.len() == 64), set);
-        assert_eq!(needed(set, 3, |set| set.contains(&1)).len(), 16);
+        assert_eq!(needed(set, 3, |set| set.contains(&1)).len(), 32);
     }
 
     #[test]
