@@ -23,7 +23,10 @@ pub fn applied(change: &Change, case: &Case) -> (Snapshot, Rules) {
         Change::Headroom { to, .. } => rules.headroom = Headroom::Gpus(*to),
         Change::Reserve { reserve, to, .. } => {
             let reserve = rules.quota.reserves.get_mut(usize::from(*reserve));
-            reserve.into_iter().for_each(|reserve| reserve.share_percent = *to);
+            reserve.into_iter().for_each(|reserve| match reserve.gpus {
+                Some(_) => reserve.gpus = Some(*to),
+                None => reserve.share_percent = *to,
+            });
         }
         Change::Ends { jobs, .. } => jobs.iter().for_each(|job| end(*job, case, &mut snapshot, &rules)),
         Change::Without { jobs } => snapshot.queued.retain(|queued| !jobs.contains(&queued.job)),

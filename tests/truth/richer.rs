@@ -278,16 +278,23 @@ fn give_teams(snapshot: &mut Snapshot) {
 
 /// Reserves of tiers, with whoever is of them.
 fn reserves(moment: &mut Moment, random: &mut Random) {
+    let now_ms = moment.now_ms;
     let rules = &mut moment.rules;
     let tiers = rules.tiers.iter().take(2);
     rules.quota.reserves = tiers
-        .map(|tier| Reserve {
-            name: tier.name.to_string(),
-            workloads: Vec::new(),
-            tiers: vec![tier.name.clone()],
-            share_percent: between(random, 5, 45),
-            gpus: random.chance(0.2).then(|| between(random, 1, 8)),
-            user_percent: random.chance(0.5).then(|| between(random, 10, 60)),
+        .map(|tier| {
+            let share_percent = between(random, 5, 45);
+            let gpus = random.chance(0.2).then(|| between(random, 1, 8));
+            Reserve {
+                name: tier.name.to_string(),
+                workloads: Vec::new(),
+                tiers: vec![tier.name.clone()],
+                share_percent,
+                gpus,
+                // What is a number of GPUs is kept by a person, for a time.
+                until_ms: gpus.map(|_| now_ms.saturating_add(3_600_000)),
+                user_percent: random.chance(0.5).then(|| between(random, 10, 60)),
+            }
         })
         .collect();
     for job in &mut moment.snapshot.queued {

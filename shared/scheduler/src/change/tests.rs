@@ -187,7 +187,7 @@ fn a_higher_number_that_brings_a_job_under_the_limit_of_a_reserve_is_not_told() 
     rules.quota.reserves = vec![reserve];
     let user = |gpus| Queued { charge: Charge { user: Some(1), ..Charge::NOBODY }, ..job(1, 500, gpus, 90) };
     let with = |gpus| pool(2, vec![run(10, 0, 8, 45)], vec![user(gpus)]);
-    let number = "it starts with priority 800 instead of 500".to_owned();
+    let number = "it starts with priority 800 instead of 500, in tier `high`".to_owned();
     // A user holds 2 GPUs of 8 at most.
     assert!(changes(&with(2), &rules).contains(&number));
     assert!(!changes(&with(4), &rules).contains(&number));
