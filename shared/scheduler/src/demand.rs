@@ -17,18 +17,21 @@ impl Demand {
     /// given room for all of its children, or for as many as the pool could ever hold: Batch gives the rest what they
     /// free.
     pub fn of(job: &Queued, room: &Room<'_>) -> Self {
-        Self::at_most(job, room.most(job.shape))
+        Self::at_most(job, |shape| room.most(shape))
     }
 
     /// What is kept for a job that doesn't fit yet. Others' work has no end that anybody knows, so nothing is kept where it
     /// is seen, even if some of it turns out to be a dispatch of ours.
     pub fn kept(job: &Queued, room: &Room<'_>) -> Self {
-        Self::at_most(job, room.most_seen(job.shape))
+        Self::at_most(job, |shape| room.most_seen(shape))
     }
 
-    fn at_most(job: &Queued, most: u32) -> Self {
+    /// How many of a shape there is room for takes a look at every node, so only arrays that start as one ask.
+    fn at_most(job: &Queued, most: impl FnOnce(Shape) -> u32) -> Self {
         match job.array {
-            Some(array) if !array.singly => Self::Children { shape: job.shape, count: array.waiting.min(most).max(1) },
+            Some(array) if !array.singly => {
+                Self::Children { shape: job.shape, count: array.waiting.min(most(job.shape)).max(1) }
+            }
             _ => Self::Nodes(job.shape),
         }
     }
