@@ -3,6 +3,8 @@
 use std::iter::Peekable;
 use std::str::Chars;
 
+use crate::message::words::quote;
+
 /// One whole in the unit that numbers are kept in, billionths: nine decimals are exact.
 pub(super) const ONE: u128 = 1_000_000_000;
 
@@ -20,13 +22,13 @@ pub enum AmountError {
     #[error("it is negative")]
     Negative,
     /// A unit stands without a number.
-    #[error("a number is missing before `{0}`")]
+    #[error("a number is missing before {}", quote(.0))]
     NoNumber(String),
     /// A number stands without a unit.
-    #[error("a unit is missing after `{0}`")]
+    #[error("a unit is missing after {}", quote(.0))]
     NoUnit(String),
     /// A unit that isn't known.
-    #[error("`{unit}` is no unit of {of}")]
+    #[error("{} is no unit of {of}", quote(.unit))]
     UnknownUnit {
         /// What was written.
         unit: String,
@@ -43,7 +45,7 @@ pub enum AmountError {
     #[error("one number with one unit is wanted")]
     Several,
     /// A character that belongs nowhere.
-    #[error("`{0}` has no place in it")]
+    #[error("{} has no place in it", quote(&.0.to_string()))]
     Unreadable(char),
     /// More decimals than are kept.
     #[error("it has more than {DECIMALS_MAX} decimals")]

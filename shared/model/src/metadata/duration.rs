@@ -182,6 +182,7 @@ mod tests {
             ("1h1h", "units go from large to small, each once"),
             ("30m1h", "units go from large to small, each once"),
             ("1,5h", "`,` has no place in it"),
+            ("1\u{7f}s", "`\\u{7f}` has no place in it"),
             ("1.2.3h", "a unit is missing after `1.2`"),
             ("PT1.2.3H", "`.` has no place in it"),
             ("1:30", "`:` has no place in it"),
