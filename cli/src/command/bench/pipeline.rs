@@ -12,6 +12,7 @@ use osprey_model::pool::PoolMode;
 use osprey_pipeline::context::{Context, Settings};
 use osprey_pipeline::repository;
 use osprey_ports::{Clock as _, Expect, QueueKind, SendMessage as _};
+use osprey_schedule::load::WINDOW;
 use serde_json::json;
 
 use super::{digits, median_and_longest};
@@ -53,17 +54,20 @@ pub(super) fn pipeline(args: &PipelineArgs, ui: &mut Ui) -> Result<Exit, CliErro
     let scene = Scene::new(args.queued)?;
     let arrivals: Vec<f64> = (0..args.runs).map(|run| scene.arrival(run)).collect::<Result<_, _>>()?;
     let joined = Joined::open(&scene.dir)?;
-    let mut whys = Vec::new();
+    let (mut whys, mut changes) = (Vec::new(), Vec::new());
     for _ in 0..args.runs {
         let began = Instant::now();
         joined.why(scene.last, Depth::Reason)?;
         whys.push(began.elapsed().as_secs_f64() * 1_000.0);
+        let began = Instant::now();
+        joined.why(scene.seen, Depth::Changes)?;
+        changes.push(began.elapsed().as_secs_f64() * 1_000.0);
     }
-    show(args, median_and_longest(arrivals), median_and_longest(whys), ui)?;
+    show(args, [arrivals, whys, changes].map(median_and_longest), ui)?;
     Ok(Exit::Ok)
 }
 
-fn show(args: &PipelineArgs, arrival: (f64, f64), why: (f64, f64), ui: &mut Ui) -> Result<(), CliError> {
+fn show(args: &PipelineArgs, [arrival, why, changes]: [(f64, f64); 3], ui: &mut Ui) -> Result<(), CliError> {
     if ui.is_json() {
         return ui.json(&json!({
             "queued": args.queued,
@@ -72,10 +76,17 @@ fn show(args: &PipelineArgs, arrival: (f64, f64), why: (f64, f64), ui: &mut Ui) 
             "arrival_milliseconds_max": digits(arrival.1),
             "why_milliseconds_median": digits(why.0),
             "why_milliseconds_max": digits(why.1),
+            "changes_milliseconds_median": digits(changes.0),
+            "changes_milliseconds_max": digits(changes.1),
         }));
     }
     let mut columns = Columns::new(&["WHAT", ">MEDIAN", ">LONGEST"]);
-    for (what, (median, longest)) in [("urgent arrival to SubmitJob", arrival), ("why, for the last in line", why)] {
+    let rows = [
+        ("urgent arrival to SubmitJob", arrival),
+        ("why, for the last in line", why),
+        ("why with changes and forecast, for one that is looked at", changes),
+    ];
+    for (what, (median, longest)) in rows {
         columns.row([what.to_owned(), format!("{:.1} ms", median), format!("{:.1} ms", longest)]);
     }
     ui.text(&columns.render())
@@ -91,6 +102,8 @@ pub(super) struct Scene {
     settings: Settings,
     /// The last in line.
     last: JobId,
+    /// The last that a cycle looks at.
+    seen: JobId,
 }
 
 impl Drop for Scene {
@@ -119,6 +132,7 @@ impl Scene {
             policy,
             settings: Settings::local(),
             last: JobId::of_message(&MessageId::new("bench")),
+            seen: JobId::of_message(&MessageId::new("bench")),
         };
         scene.fill(queued)?;
         Ok(scene)
@@ -140,6 +154,7 @@ impl Scene {
             self.world.store().write(&writes)?;
         }
         self.last = jobs.last().map_or(self.last, |job| job.id);
+        self.seen = jobs.get(WINDOW).map_or(self.last, |job| job.id);
         Ok(())
     }
 
