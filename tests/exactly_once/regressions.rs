@@ -97,3 +97,10 @@ fn usage_is_exact() {
 fn what_is_not_there_yet_is_nobodys_to_redrive() {
     passes(17724);
 }
+
+/// A run that was to be evicted had ended a moment before: what had been seen of its node then looked like others' work, beside
+/// which an array was given fewer places than it takes.
+#[test]
+fn what_was_seen_of_who_has_gone_meanwhile_is_not_taken_for_others_work() {
+    passes(27083);
+}

@@ -63,15 +63,15 @@ pub async fn confirm<P: GetItem + DescribeJobs + Sync>(
 }
 
 /// Takes out of what was loaded who was told to go and has gone, though his end isn't recorded yet: what he held may be
-/// another's by now, or look like it.
+/// another's by now, or look like it. Answers whether anybody has.
 ///
 /// # Errors
 /// When the store or Batch fails.
-pub async fn leaving<P: GetItem + DescribeJobs + Sync>(ports: &P, loaded: &mut Loaded) -> Result<(), Failure> {
+pub async fn leaving<P: GetItem + DescribeJobs + Sync>(ports: &P, loaded: &mut Loaded) -> Result<bool, Failure> {
     let leaves = loaded.holds.iter().filter(|holding| holding.leaves_for.is_some());
     let leaves: Vec<JobId> = leaves.map(|holding| holding.job).collect();
     if leaves.is_empty() {
-        return Ok(());
+        return Ok(false);
     }
     let (jobs, details) = ask(ports, &leaves).await?;
     let is_over = |job: &Job| {
@@ -80,7 +80,7 @@ pub async fn leaving<P: GetItem + DescribeJobs + Sync>(ports: &P, loaded: &mut L
     };
     let gone: BTreeSet<JobId> = jobs.iter().filter(|job| is_over(job)).map(|job| job.id).collect();
     loaded.holds.retain(|holding| !gone.contains(&holding.job));
-    Ok(())
+    Ok(!gone.is_empty())
 }
 
 /// Jobs as they are recorded, and what Batch says of their runs.

@@ -56,7 +56,10 @@ pub async fn run<P: Ports>(ctx: &Context<'_>, ports: &P, pool: &Pool, before: Gu
         loaded = load::load(ports, pool, &rules, looked_at, searched_to).await?;
     }
     let rules = rules::with_orders(rules, &loaded.orders, looked_at);
-    confirm::leaving(ports, &mut loaded).await?;
+    if confirm::leaving(ports, &mut loaded).await? {
+        // What was seen of the nodes before may be what they held.
+        loaded.capacity = load::observed(ports, pool).await?;
+    }
     let (snapshot, plan) = decided(ctx, ports, pool, &mut loaded, (&rules, looked_at)).await?;
     let no_capacity_since = no_capacity_since(&snapshot);
     let seen = Seen { looked_at, no_capacity_since, searched_to: loaded.searched_to.clone() };
@@ -94,6 +97,8 @@ async fn decided<P: Ports>(
         if confirm::confirm(ports, loaded, (&snapshot, &plan), now_ms).await? {
             return Ok((snapshot, plan));
         }
+        // What was seen of the nodes before may be what he held who has gone, and would now look like others' work.
+        loaded.capacity = load::observed(ports, pool).await?;
     }
     let snapshot = snapshot::of(ctx, pool, loaded, rules, now_ms);
     let plan = decide(&snapshot, &peaceful(rules), now_ms);

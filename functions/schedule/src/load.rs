@@ -89,8 +89,16 @@ where
     if rules.asks_of_teams() {
         loaded.teams = teams(ports, &loaded, now_ms).await?;
     }
-    loaded.capacity = ports.observe_capacity(pool).await.map_err(Failure::call("the observation of a pool"))?;
+    loaded.capacity = observed(ports, pool).await?;
     Ok(loaded)
+}
+
+/// What a pool has, and what of it is in use.
+///
+/// # Errors
+/// When it can't be observed.
+pub async fn observed<P: ObserveCapacity + Sync>(ports: &P, pool: &Pool) -> Result<Capacity, Failure> {
+    ports.observe_capacity(pool).await.map_err(Failure::call("the observation of a pool"))
 }
 
 /// Accounts that are read at once.
