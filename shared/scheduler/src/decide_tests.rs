@@ -317,6 +317,19 @@ fn an_array_keeps_its_reservation_beside_others_work_whatever_is_in_flight() {
     assert_eq!(kept(false), kept(true));
 }
 
+/// A node that is kept empty kept a job without GPUs waiting, until one with a GPU, which may start, had taken the node.
+#[test]
+fn a_job_without_gpus_starts_wherever_one_of_a_gpu_would() {
+    let rules = Rules { headroom: Headroom::Gpus(8), dive_above: 900, ..Rules::default() };
+    let starts = |nodes: usize, gpus: u32| {
+        let queued = vec![Queued { priority: 187, ..Queued::new(id(1), Shape::gpus(gpus)) }];
+        let snapshot = Snapshot { nodes: vec![Node::new(8); nodes], queued, ..Snapshot::default() };
+        decide(&snapshot, &rules, 1_000).starts.len()
+    };
+    assert_eq!([0, 1].map(|gpus| starts(1, gpus)), [1, 1]);
+    assert_eq!([0, 1].map(|gpus| starts(2, gpus)), [1, 1]);
+}
+
 /// Where Batch chooses the nodes, a job in flight may land elsewhere than on the node that it was planned for, and a job of
 /// eight GPUs then on that one, where a GPU is kept. It was started once the other one was in flight.
 #[test]

@@ -9,12 +9,13 @@ use crate::snapshot::{Hold, Node, NodeState};
 /// GPUs that must stay free when a job of so many starts.
 ///
 /// Urgent jobs take the headroom, and jobs whose wait has brought them to the front needn't leave it. A job so large that
-/// the pool can't leave as much beside it leaves what is left over.
+/// the pool can't leave as much beside it leaves what is left over; one without GPUs leaves what one of a single GPU does,
+/// since it takes a place on a node as well.
 pub(crate) fn of(headroom: Headroom, pool_gpus: u32, gpus: u32, standing: Standing) -> u32 {
     if standing.is_urgent || standing.goes_by_age() {
         return 0;
     }
-    headroom.of(pool_gpus).min(pool_gpus.saturating_sub(gpus))
+    headroom.of(pool_gpus).min(pool_gpus.saturating_sub(gpus.max(1)))
 }
 
 /// Whether a start leaves as many whole nodes empty as the headroom makes up: GPUs that are free here and there are of no
