@@ -58,6 +58,13 @@ def actions(stack):
     until(lambda: stack.item(f"JOB#{job}")["state"] == "failed")
     code, (asked,), _ = osprey(stack, "hold", job, "--stack", STACK)
     assert (code, asked["refusal"]["code"]) == (3, "WrongState"), asked
+    (told,) = ok(stack, "why", job)
+    assert told["reason"]["code"] == "Cancelled" and "by" in [fact["about"] for fact in told["facts"]], told
+    (moments,) = ok(stack, "history", job)
+    assert "asked" in [moment["what"] for moment in moments["moments"]], moments
+    ok(stack, "lineage", job)
+    code, (asked,), _ = osprey(stack, "preempt", job, "--dry-run", "--stack", STACK)
+    assert (code, asked["refusal"]["code"]) == (3, "WrongState"), asked
 
 
 @check("priorities come from the policy, the pools and the history of the stack")

@@ -1,10 +1,12 @@
 """A pool that holds its jobs: a cycle starts what fits, by what ECS says of the instances, and the rest waits with Osprey."""
 
 import contextlib
+import json
 import os
 import time
 
 from checks import check
+from cli import ok
 from deployed import ended, request, state
 from stack import until
 
@@ -40,6 +42,17 @@ def whole_node(name, gate):
     return job, body
 
 
+def asked_why(stack, job, gate):
+    """What the command line says of a job in line, and of one that would be sent."""
+    (told,) = ok(stack, "why", job)
+    assert told["reason"]["code"] == "NoRoom" and "job_ends" in [one["change"] for one in told["changes"]], told
+    assert told["eta_seconds"] is not None, told
+    (dry,) = ok(stack, "submit-job", "--cli-input-json", json.dumps(whole_node("dry", gate)[1]), "--dry-run")
+    assert dry["pending"]["verdict"] == "waits", dry
+    (pools,) = ok(stack, "queue")
+    assert [pool["mode"] for pool in pools if pool["pool"] == "local"] == ["held"], pools
+
+
 @check("a pool on AWS holds its jobs, and starts as many as fit")
 def held(stack):
     gate = os.path.join(stack.work, "gate")
@@ -56,6 +69,7 @@ def held(stack):
         try:
             until(lambda: len(stack.batch_jobs("whole-")) >= NODES)
             until(lambda: states().count("queued") == 2)
+            asked_why(stack, next(job for job in jobs if state(stack, job) == "queued"), gate)
             # The pool is full, so no cycle starts another one while these run.
             end = time.monotonic() + WATCHED
             while time.monotonic() < end:
