@@ -2,6 +2,7 @@
 //! ended it, and what to do now.
 
 use osprey_model::job::{Attempt, Job, JobState};
+use osprey_model::message::Action;
 use osprey_model::message::words::shown;
 use osprey_pipeline::acted::Acted;
 use osprey_pipeline::view::JobView;
@@ -24,7 +25,7 @@ pub fn facts(view: &JobView, log: Option<&str>, now_ms: i64) -> Vec<Fact> {
             facts.extend(ends(job, now_ms));
             facts.push(saved(view));
         }
-        JobState::Held => facts.extend(asked_last(view, &["HoldJob"])),
+        JobState::Held => facts.extend(asked_last(view, |action| matches!(action, Action::HoldJob { .. }))),
         JobState::Succeeded | JobState::Failed | JobState::Dead | JobState::Refused => {
             facts.push(Fact::new("ended", rfc3339(ended_at(view))));
         }
@@ -32,7 +33,7 @@ pub fn facts(view: &JobView, log: Option<&str>, now_ms: i64) -> Vec<Fact> {
     }
     facts.extend(attempts(&view.attempts));
     if job.state == JobState::Failed {
-        facts.extend(asked_last(view, &["CancelJob"]));
+        facts.extend(asked_last(view, |action| matches!(action, Action::CancelJob { .. })));
     }
     if !view.attempts.is_empty() || job.state == JobState::Running {
         facts.extend(log.map(|log| Fact::new("log", log)));
@@ -99,9 +100,9 @@ fn told(attempt: &Attempt) -> String {
     format!("{number} {ran}, ended as {}{code}{words}: {then}", end_class.as_str())
 }
 
-/// Who asked for one of these last, and why.
-fn asked_last(view: &JobView, names: &[&str]) -> Option<Fact> {
-    let is_it = |acted: &&Acted| acted.refusal.is_none() && names.contains(&asked(&acted.action).name.as_str());
+/// Who asked for such an action last, and why.
+fn asked_last(view: &JobView, is_such: impl Fn(&Action) -> bool) -> Option<Fact> {
+    let is_it = |acted: &&Acted| acted.refusal.is_none() && is_such(&acted.action);
     let acted = view.actions.iter().rev().find(is_it)?;
     let Asked { name, reason, .. } = asked(&acted.action);
     let why = reason.map(|reason| format!(": {}", shown(&reason))).unwrap_or_default();

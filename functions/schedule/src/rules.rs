@@ -20,12 +20,9 @@ pub fn of(policy: &Policy, pool: &Pool) -> Rules {
 pub fn with_orders(mut rules: Rules, orders: &Orders, now_ms: i64) -> Rules {
     rules.quota.reserves.extend(orders.kept_at(now_ms).map(|kept| Reserve {
         name: kept_for(&kept.team),
-        workloads: Vec::new(),
-        tiers: Vec::new(),
-        share_percent: 0,
         gpus: Some(kept.gpus),
         until_ms: Some(kept.until),
-        user_percent: None,
+        ..Reserve::default()
     }));
     rules
 }

@@ -1,7 +1,7 @@
 //! Actions: what people ask to be done to a job or a dead letter. Each is recorded with what came of it, in the write
 //! that does it, so that the same message again does nothing.
 
-use osprey_model::id::{JobId, PoolName};
+use osprey_model::id::JobId;
 use osprey_model::job::{AfterStop, Budget, End, Job, JobState};
 use osprey_model::message::words::quote;
 use osprey_model::message::{Action, Subject};
@@ -40,23 +40,13 @@ pub async fn act<P: Ports>(
     match action.subject() {
         Subject::Job(id) => on_job(ctx, ports, message, action, id).await,
         Subject::DeadLetter(id) => letter(ctx, ports, message, action, id).await,
-        Subject::Pool(pool) => on_pool(ctx, ports, message, action, pool).await,
+        Subject::Pool(pool) => match action {
+            Action::SetMode { mode, preemption, .. } => {
+                configure::mode(ctx, ports, message, action, pool, (*mode, *preemption)).await
+            }
+            _ => order::on_pool(ctx, ports, message, action).await,
+        },
         Subject::Policy(text) => configure::policy(ctx, ports, message, action, text).await,
-    }
-}
-
-async fn on_pool<P: Ports>(
-    ctx: &Context<'_>,
-    ports: &P,
-    message: &ReceivedMessage,
-    action: &Action,
-    pool: &PoolName,
-) -> Result<(), Failure> {
-    match action {
-        Action::SetMode { mode, preemption, .. } => {
-            configure::mode(ctx, ports, message, action, pool, (*mode, *preemption)).await
-        }
-        _ => order::on_pool(ctx, ports, message, action).await,
     }
 }
 

@@ -37,7 +37,9 @@ pub async fn policy<P: Ports>(
 pub(crate) fn checked(ctx: &Context<'_>, text: &str) -> Result<String, Refusal> {
     let invalid = |sentence: String| Refusal::new(ReasonCode::InvalidPolicy, sentence);
     if !ctx.settings.changeable {
-        return Err(invalid("this pipeline took its policy when it began; end it, and start it again with `--policy FILE`: jobs that run go on".to_owned()));
+        let sentence = "this pipeline took its policy when it began; end it, and start it again with `--policy FILE`: jobs that \
+                        run go on";
+        return Err(invalid(sentence.to_owned()));
     }
     let loaded = Policy::load(text).map_err(|errors| {
         let faults: Vec<String> = errors.iter().map(ToString::to_string).collect();

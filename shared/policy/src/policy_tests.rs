@@ -186,9 +186,8 @@ user_share = 0.5
         workloads: vec!["interactive".to_owned(), "notebook".to_owned()],
         tiers: vec!["high".into()],
         share_percent: 20,
-        gpus: None,
-        until_ms: None,
         user_percent: Some(50),
+        ..crate::rules::Reserve::default()
     };
     assert_eq!(quota.reserves, [reserve]);
     assert!(policy.asks_of_teams() && !loaded(DEFAULT).policy.asks_of_teams());

@@ -235,11 +235,9 @@ fn interactive() -> QuotaRules {
     let reserve = Reserve {
         name: "interactive".to_owned(),
         workloads: vec!["interactive".to_owned()],
-        tiers: Vec::new(),
         share_percent: 20,
-        gpus: None,
-        until_ms: None,
         user_percent: Some(50),
+        ..Reserve::default()
     };
     QuotaRules { reserves: vec![reserve], ..QuotaRules::default() }
 }

@@ -171,9 +171,8 @@ fn reserve<'t>(reader: &mut Reader<'t>, table: &Table<'t>, tiers: &[Tier]) -> Re
         workloads,
         tiers: names,
         share_percent,
-        gpus: None,
-        until_ms: None,
         user_percent,
+        ..Reserve::default()
     }
 }
 

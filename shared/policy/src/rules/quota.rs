@@ -85,7 +85,7 @@ impl Default for WasteRules {
 }
 
 /// A part of each pool that is kept for some jobs.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reserve {
     /// Its name, which jobs carry.
     pub name: String,
@@ -207,11 +207,9 @@ mod tests {
         Reserve {
             name: "interactive".to_owned(),
             workloads: vec!["interactive".to_owned()],
-            tiers: Vec::new(),
             share_percent: 20,
-            gpus: None,
-            until_ms: None,
             user_percent: Some(50),
+            ..Reserve::default()
         }
     }
 

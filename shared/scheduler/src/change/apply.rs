@@ -68,8 +68,8 @@ pub(super) fn tier(number: u32, own: u16, rules: &Rules) -> u16 {
     reached.map_or(own, |(place, _)| place)
 }
 
-/// The reserve that a job may take from once it is of another tier. One that is for no tier stays as it is, and one that is for some kinds of work counts only where the
-/// job is of it already: else nobody knows here that it is of that kind.
+/// The reserve that a job may take from once it is of another tier. One that is for no tier stays as it is, and one that is
+/// for some kinds of work counts only where the job is of it already: else nobody knows here that it is of that kind.
 fn reserve(tier: u16, own: Option<u16>, rules: &Rules) -> Option<u16> {
     let name = &rules.tiers.get(usize::from(tier))?.name;
     let mut reserves = (0_u16..).zip(&rules.quota.reserves);

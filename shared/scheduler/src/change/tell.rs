@@ -5,6 +5,7 @@ use std::fmt::{self, Display, Write as _};
 use osprey_model::id::JobId;
 use osprey_model::metadata::format_duration;
 
+use super::apply::tier;
 use super::{Change, Unit, Verified};
 use crate::reason::{Count, Gpus, Time};
 use crate::rules::Rules;
@@ -129,11 +130,9 @@ fn told(change: &Change, rules: &Rules, name: &impl Fn(JobId) -> String) -> Stri
 
 /// The tier that a number leads to, where it is another one. A job without a number is preemptible, and stays that.
 fn in_tier(from: u32, to: u32, rules: &Rules) -> String {
-    let of = |number: u32| rules.tiers.iter().find(|tier| tier.at_least.is_some_and(|at_least| number >= at_least));
-    match of(to) {
-        Some(tier) if from > 0 && of(from).is_none_or(|before| before.name != tier.name) => {
-            format!(", in tier `{}`", tier.name)
-        }
+    let [before, after] = [from, to].map(|number| tier(number, u16::MAX, rules));
+    match rules.tiers.get(usize::from(after)) {
+        Some(tier) if from > 0 && before != after => format!(", in tier `{}`", tier.name),
         _ => String::new(),
     }
 }

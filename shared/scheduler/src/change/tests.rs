@@ -148,15 +148,7 @@ fn what_is_kept_for_urgent_jobs_is_told_with_the_most_that_could_be() {
 
 #[test]
 fn what_is_reserved_for_others_is_told_with_the_share_that_could_be() {
-    let reserve = Reserve {
-        name: "chat".to_owned(),
-        workloads: Vec::new(),
-        tiers: Vec::new(),
-        share_percent: 50,
-        gpus: None,
-        until_ms: None,
-        user_percent: None,
-    };
+    let reserve = Reserve { name: "chat".to_owned(), share_percent: 50, ..Reserve::default() };
     let mut rules = rules();
     rules.quota.reserves = vec![reserve];
     let snapshot = pool(2, vec![run(10, 0, 4, 45)], vec![job(1, 500, 8, 90)]);
@@ -176,12 +168,10 @@ fn what_is_reserved_for_others_is_told_with_the_share_that_could_be() {
 fn a_higher_number_that_brings_a_job_under_the_limit_of_a_reserve_is_not_told() {
     let reserve = Reserve {
         name: "high".to_owned(),
-        workloads: Vec::new(),
         tiers: vec!["high".into()],
         share_percent: 50,
-        gpus: None,
-        until_ms: None,
         user_percent: Some(25),
+        ..Reserve::default()
     };
     let mut rules = rules();
     rules.quota.reserves = vec![reserve];

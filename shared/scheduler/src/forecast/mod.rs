@@ -47,33 +47,20 @@ pub fn starts_at(snapshot: &Snapshot, rules: &Rules, now_ms: i64, job: JobId, pa
     if snapshot.gate == Gate::Paused || !snapshot.queued.iter().any(|queued| queued.job == job) {
         return None;
     }
-    let mut rules = rules.clone();
-    let mut pool = Pool::new(snapshot, rules.clone(), now_ms, pace);
+    let mut pool = Pool::new(snapshot, rules, now_ms, pace);
     let mut at_ms = now_ms;
     for _ in 0..STEPS_MAX {
-        let plan = decide(pool.snapshot(), &rules, at_ms);
+        let plan = decide(pool.snapshot(), pool.rules(), at_ms);
         if starts(&plan, job) {
             return Some(at_ms);
         }
         pool.act(&plan, at_ms);
-        let next_ms = [pool.next_ms(at_ms), next_end_of_a_reserve(&rules, at_ms)].into_iter().flatten().min()?;
+        let next_ms = pool.next_ms(at_ms)?;
         let step_ms = (at_ms.saturating_sub(now_ms) / STEP_PART).max(STEP_MS);
         at_ms = next_ms.max(at_ms.saturating_add(step_ms));
         pool.pass(at_ms);
-        end_reserves(&mut rules, at_ms);
     }
     None
-}
-
-/// When the next of what people keep for a time ends.
-fn next_end_of_a_reserve(rules: &Rules, now_ms: i64) -> Option<i64> {
-    rules.quota.reserves.iter().filter_map(|reserve| reserve.until_ms).filter(|until_ms| *until_ms > now_ms).min()
-}
-
-/// Ends what was kept until now. Jobs name reserves by their places, so it stays, and keeps nothing.
-fn end_reserves(rules: &mut Rules, now_ms: i64) {
-    let is_over = |until_ms: Option<i64>| until_ms.is_some_and(|until_ms| until_ms <= now_ms);
-    rules.quota.reserves.iter_mut().filter(|kept| is_over(kept.until_ms)).for_each(|kept| kept.gpus = Some(0));
 }
 
 /// Whether a plan starts a job, or a child of it.

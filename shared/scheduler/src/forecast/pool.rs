@@ -19,14 +19,19 @@ pub(super) struct Pool {
 }
 
 impl Pool {
-    pub fn new(snapshot: &Snapshot, rules: Rules, now_ms: i64, pace: Pace) -> Self {
-        let mut pool = Self { snapshot: snapshot.clone(), ends_ms: Vec::new(), rules, pace };
+    pub fn new(snapshot: &Snapshot, rules: &Rules, now_ms: i64, pace: Pace) -> Self {
+        let mut pool = Self { snapshot: snapshot.clone(), ends_ms: Vec::new(), rules: rules.clone(), pace };
         pool.ends_ms = pool.snapshot.running.iter().map(|running| pool.end_of(running, now_ms)).collect();
         pool
     }
 
     pub fn snapshot(&self) -> &Snapshot {
         &self.snapshot
+    }
+
+    /// The rules, without what was kept for a time that is over.
+    pub fn rules(&self) -> &Rules {
+        &self.rules
     }
 
     /// When a run ends at the pace. One that is overdue even then goes on in proportion to what it has run.
@@ -142,12 +147,13 @@ impl Pool {
         *held = if is_held { held.saturating_add(gpus) } else { held.saturating_sub(gpus) };
     }
 
-    /// When something happens next: a run ends, a back-off is over, a quota is free again, a job that may be evicted has
-    /// run for its minimum.
+    /// When something happens next: a run ends, a back-off is over, a quota is free again, what is kept for a time is,
+    /// a job that may be evicted has run for its minimum.
     pub fn next_ms(&self, now_ms: i64) -> Option<i64> {
         let back = self.snapshot.queued.iter().map(|job| job.not_before_ms);
         let quotas = self.snapshot.teams.iter().flat_map(|team| [team.day.passes_ms, team.week.passes_ms]).flatten();
-        let all = self.ends_ms.iter().copied().chain(back).chain(quotas).chain(self.minimum_runs());
+        let kept = self.rules.quota.reserves.iter().filter_map(|reserve| reserve.until_ms);
+        let all = self.ends_ms.iter().copied().chain(back).chain(quotas).chain(kept).chain(self.minimum_runs());
         all.filter(|at_ms| *at_ms > now_ms).min()
     }
 
@@ -171,6 +177,10 @@ impl Pool {
             // What was in flight has landed by now where its plan said.
             self.snapshot.running.iter_mut().for_each(|running| running.has_landed |= !running.holds.is_empty());
         }
+        // Jobs name reserves by their places, so one that is over stays, and keeps nothing.
+        let is_over = |until_ms: Option<i64>| until_ms.is_some_and(|until_ms| until_ms <= now_ms);
+        let reserves = self.rules.quota.reserves.iter_mut();
+        reserves.filter(|kept| is_over(kept.until_ms)).for_each(|kept| kept.gpus = Some(0));
         for team in &mut self.snapshot.teams {
             for budget in [&mut team.day, &mut team.week] {
                 if budget.passes_ms.is_some_and(|passes_ms| passes_ms <= now_ms) {

@@ -99,12 +99,9 @@ fn what_a_person_keeps_for_a_team_is_free_again_when_its_time_is_over() {
     let snapshot = pool(1, &[(10, 0, 4, 5_000)], &[(1, 500, 4, 60)]);
     let kept = Reserve {
         name: "kept for team search".to_owned(),
-        workloads: Vec::new(),
-        tiers: Vec::new(),
-        share_percent: 0,
         gpus: Some(4),
         until_ms: Some(NOW_MS + 1_800_000),
-        user_percent: None,
+        ..Reserve::default()
     };
     let mut rules = Rules { strategy: Strategy::Backfill, ..Rules::default() };
     rules.quota.reserves = vec![kept];

@@ -196,15 +196,8 @@ fn who_takes_back_leaves_the_headroom_that_was_free() {
 
 #[test]
 fn who_takes_back_leaves_what_is_reserved_for_others() {
-    let reserve = Reserve {
-        name: "urgent".to_owned(),
-        workloads: Vec::new(),
-        tiers: vec!["high".into()],
-        share_percent: 50,
-        gpus: None,
-        until_ms: None,
-        user_percent: None,
-    };
+    let reserve =
+        Reserve { name: "urgent".to_owned(), tiers: vec!["high".into()], share_percent: 50, ..Reserve::default() };
     let mut rules = rules();
     rules.quota.reserves = vec![reserve];
     let waiting = Queued { enqueued_ms: NOW - 30 * MINUTE, ..queued(9, WITHIN, 4) };
